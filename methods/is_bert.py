@@ -88,8 +88,8 @@ booktitle={EMNLP}, year={2020}}"""
             " as every method"
         ),
         (
-            "AdamW with correction of the bias and epsilon 1e-8; the code has neither correction"
-            " nor this epsilon (1e-7)"
+            "AdamW with correction of the bias and epsilon 1e-8; the code has no correction and"
+            " epsilon 1e-7"
         ),
     ],
 }

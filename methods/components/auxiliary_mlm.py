@@ -64,8 +64,8 @@ DECLARATION = {
             " right for [CLS] only"
         ),
         (
-            "our choice: with ct, views of encoder 2 give their vectors, too, and the lower layers are"
-            " encoder 1's"
+            "our choice, if it is combined with ct: the sentence vectors of both encoders go to the"
+            " auxiliary network, and its lower layers are those of encoder 1"
         ),
     ],
 }

@@ -117,8 +117,8 @@ NOT_COMPARED = [
     (
         Relation.NOT_ASKED,
         PremiseNotShown("B", "100%", "the mean of 1%, 10%", 0.31, 1.0, "9.9 points"),
-        "from 100% to the mean of 1%, 10%, B drops by 0.3 points here, and the question needs a"
-        " drop significantly above 1 point (in the paper: 9.9 points)",
+        "B scores 0.3 points less in the mean of 1%, 10% than in 100%, and the question needs"
+        " significantly more than 1 point (in the paper: 9.9 points)",
     ),
     (
         Relation.UNPAIRED,

@@ -381,4 +381,5 @@ def test_a_sentence_is_marked_if_a_smaller_deviation_changes_its_verdict(finding
     (finding,) = findings_of(row="Theirs", by=None)
     text = finding_text(finding)
     assert text.startswith("“better”: ◇ Theirs is 1.76 below Ours in column Avg., p = ")
-    assert text.endswith("; *against* if BERT-base deviates by 0.5 or less (p = 0.014 at 0.5)")
+    changed = "*against* if seeds deviate by 0.5 or less in the STS average of BERT-base"
+    assert text.endswith(f"; {changed} (p = 0.014 at 0.5)")

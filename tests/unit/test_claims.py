@@ -260,6 +260,9 @@ def wide_spread(project, monkeypatch):
     monkeypatch.setattr(printed_spread, "seed_spread", lambda *_: SPREAD._replace(std=0.84))
 
 
+OF_BERT_BASE = "in the STS average of BERT-base"
+
+
 @pytest.mark.parametrize(
     ("claim", "verdict", "text"),
     [
@@ -267,23 +270,23 @@ def wide_spread(project, monkeypatch):
         (
             {"versus": ["B"]},
             NOT_SHOWN,
-            "*supported* if BERT-base deviates by 0.5 or less (p = 0.0047 at 0.5)",
+            f"*supported* if seeds deviate by 0.5 or less {OF_BERT_BASE} (p = 0.0047 at 0.5)",
         ),
         (
             {"versus": ["B"], "quote": "significant"},
             UNPROVEN,
-            "*supported* if BERT-base deviates by 0.5 or less (p = 0.0047 at 0.5)",
+            f"*supported* if seeds deviate by 0.5 or less {OF_BERT_BASE} (p = 0.0047 at 0.5)",
         ),
         (
             {"row": "B", "versus": ["Ours"]},
             OTHER_WAY,
-            "*against* if BERT-base deviates by 0.5 or less (p = 0.0047 at 0.5)",
+            f"*against* if seeds deviate by 0.5 or less {OF_BERT_BASE} (p = 0.0047 at 0.5)",
         ),
         # by 1.25
         (
             {"versus": ["B"], "columns": ["x", "y"], "on_average": True},
             NOT_SHOWN,
-            "*supported* if BERT-base deviates by 0.35 or less (p = 0.012 at 0.35)",
+            f"*supported* if seeds deviate by 0.35 or less {OF_BERT_BASE} (p = 0.012 at 0.35)",
         ),
         # by 0.50
         ({"versus": ["C"]}, NOT_SHOWN, ""),

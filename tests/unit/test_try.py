@@ -111,7 +111,7 @@ def test_a_shared_setting_that_differs_is_named(own):
 
     record = results(own, [0.80, 0.81, 0.82])
 
-    assert "dropout (0.2 against 0.1)" in record["differs"]
+    assert "dropout (0.2 vs. 0.1)" in record["differs"]
     assert "these settings differ: " in attempt_results.comparison_lines(record)[0]
 
 

@@ -71,7 +71,6 @@ from csebench.report.words.claims import (
     open_text,
     quoted,
     verdict_range,
-    versus_text,
 )
 from csebench.report.words.comparisons import cannot_tell_text
 from csebench.report.words.printed_gains import gains_finding
@@ -330,9 +329,9 @@ def assumption_parts() -> list[Part]:
             f"A deviation above that of {REFERENCE_TITLE} shrinks by the same factor as that of"
             f" {REFERENCE_TITLE}. A lower one is only capped at {assumed}. The deviations of single"
             " tasks are usually larger than that of the average. They shrink by the same factor as"
-            f" the average on their encoder. “*Supported* if {REFERENCE_TITLE} deviates by"
-            f" {largest} or less” means: supported with the deviations in the column of {largest},"
-            " and in every column to its right."
+            f" the average on their encoder. “*Supported* if seeds deviate by"
+            f" {largest} or less in the STS average of {REFERENCE_TITLE}” means: supported with the"
+            f" deviations in the column of {largest}, and in every column to its right."
         ),
     ]
 
@@ -379,7 +378,11 @@ def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> TextTab
     lines = []
     for sentence in sentences:
         has_parts = len(sentence.rows) > 1
-        places = "" if has_parts else place_links(sentence, scale, folder)
+        places = ""
+        if not has_parts:
+            places = place_links(sentence, scale, folder)
+        if not has_parts and sentence.published.contrasts_asked > 1:
+            places += f": {claim_formula(sentence.claims[0])}"
         printed, ours = verdict_cells(sentence)
         if is_in_erratum(sentence):
             audit = f"[the audit]({audit_link(scale, folder)})"
@@ -425,8 +428,6 @@ def place_links(judged: Judged, scale: str, folder: Path) -> str:
         links.append(f"[{grid_label(place)}]({path})")
     baselines = [baseline_text(judged.paper, claim, scale) for claim in judged.claims]
     remarks = [*baselines, labels_text(judged, scale)]
-    if len(judged.claims) == 1 and judged.claims[0].exclude:
-        remarks.append(f"compared with {versus_text(judged.claims[0])}")
     return ", ".join([*links, *dict.fromkeys(text for text in remarks if text)])
 
 

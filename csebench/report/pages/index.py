@@ -305,7 +305,8 @@ def signs_legend(scale: str) -> list[str]:
         f" with another one: {'; '.join(meanings)}. A table without signs declares no comparison.",
         "*Claims*: “0 to 1” is the range over three assumed deviations of scores over seeds; a"
         " single number holds for all three ([verdicts on claims](claims.md)). A claim about"
-        " several tables is counted at each.",
+        " several tables is counted at each. *Cannot tell* in this column: print lacks numbers, or"
+        " nobody has published how such scores vary over seeds.",
     ]
 
 

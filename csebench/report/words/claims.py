@@ -48,8 +48,8 @@ DEPENDS = "◇"
 def on_print_text(judged: Judged) -> str:
     """Word what the printed numbers say: a verdict, its numbers, and the deviations that change it.
 
-    `◇ *open*: A is 1.98 above B in column Avg., p = 0.1; *supported* if BERT-base deviates by 0.5
-    or less`
+    `◇ *open*: A is 1.98 above B in column Avg., p = 0.1; *supported* if seeds deviate by 0.5
+    or less in the STS average of BERT-base (p = 0.02 at 0.5)`
     """
     return marked_if_it_depends(judgement_text(judged.published), judged.printed_verdicts)
 
@@ -63,9 +63,7 @@ def marked_if_it_depends(text: str, verdicts: list[VerdictAtDeviation]) -> str:
 def other_verdicts_text(verdicts: list[VerdictAtDeviation]) -> str:
     """Word the verdicts at smaller deviations, with p at the largest of them.
 
-    `*supported* if BERT-base deviates by 0.5 or less (p = 0.02 at 0.5)`
-
-    A deviation is that of the STS average on this encoder over seeds, in points.
+    `*supported* if seeds deviate by 0.5 or less in the STS average of BERT-base (p = 0.02 at 0.5)`
 
     Args:
         verdicts: on printed numbers, at the largest deviation first.
@@ -79,9 +77,10 @@ def other_verdicts_text(verdicts: list[VerdictAtDeviation]) -> str:
         largest = of_verdict[0]
         if largest.deviation is None:  # this verdict stands before the text
             continue
-        text = f"*{verdict}* if {REFERENCE_TITLE} deviates by {largest.deviation:g}"
+        text = f"*{verdict}* if seeds deviate by {largest.deviation:g}"
         if of_verdict[-1] == verdicts[-1]:
             text += " or less"
+        text += f" in the STS average of {REFERENCE_TITLE}"
         if largest.p is not None:
             text += f" (p = {largest.p:.2g} at {largest.deviation:g})"
         texts.append(text)
@@ -174,7 +173,7 @@ def remark_on_outcome(judgement: Judgement) -> str:
 SIGNIFICANCE_TEXTS = {
     Significance.YES: "significant",
     Significance.NO: "not significant",
-    Significance.UNTESTED: "not tested",
+    Significance.UNTESTED: "without a test",
 }
 
 

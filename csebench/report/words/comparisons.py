@@ -193,8 +193,8 @@ def reason_text(reason: Reason | None) -> str:
         case PremiseNotShown(row, most, less, loss, least, printed):
             unit = "point" if least == 1 else "points"
             return (
-                f"from {most} to {less}, {row} drops by {loss:z.1f} points here, and the question"
-                f" needs a drop significantly above {least:g} {unit} (in the paper: {printed})"
+                f"{row} scores {loss:z.1f} points less in {less} than in {most}, and the question"
+                f" needs significantly more than {least:g} {unit} (in the paper: {printed})"
             )
         case ScaleCannotTell():
             return cannot_tell_text(reason)
@@ -257,7 +257,7 @@ def comparison_row(comparison: Comparison) -> list[str]:
 def other_settings_text(comparisons: Iterable[Comparison]) -> str:
     """Word the settings that differ although the comparison is about something else.
 
-    `Besides what is compared, these settings differ: learning rate (3e-5 against 1e-4).`
+    `Besides what is compared, these settings differ: learning rate (3e-5 vs. 1e-4).`
 
     Settings that a method keeps by definition are named after them, without values. The text is
     empty if no other setting differs. Comparisons without an estimate are left out. Only the first
@@ -283,13 +283,13 @@ def other_settings_text(comparisons: Iterable[Comparison]) -> str:
         kept += kept_differences(comparison.pairs)
     if kept:
         names = ", ".join(dict.fromkeys(kept))
-        text += f" Settings that a method keeps by definition differ, too: {names}."
+        text += f" Methods also keep settings of their own, which are not counted: {names}."
     return text
 
 
 def setting_difference_text(setting: Setting) -> str:
-    """Word a setting with both values: `learning rate (3e-5 against 1e-4)`."""
-    return f"{setting.name} ({setting.here} against {setting.there})"
+    """Word a setting with both values: `learning rate (3e-5 vs. 1e-4)`."""
+    return f"{setting.name} ({setting.here} vs. {setting.there})"
 
 
 def differences_text(texts: Iterable[str]) -> str:

@@ -295,14 +295,17 @@ def group_remark(runs: Group, row: Row) -> str:
             "pooled over all sources that state the score, without runs of this paper. Each has its"
             " own setup (`csebench show` names them)."
         )
+    if len(runs.evidence) > 1:
+        return (
+            f"{runs.kind} of the sources {and_list(runs.sources)}, each with its own setup"
+            " (`csebench show` names them)."
+        )
     return f"{runs.kind}, {', '.join(runs.sources)}: {setup_differences(runs, row)}."
 
 
 def setup_differences(runs: Group, row: Row) -> str:
     """Say how runs differ from the authors' recipe, with their budget next to a row's own."""
-    first, *others = runs.evidence
-    if others:
-        return f"{len(runs.sources)} sources with their own setups"
+    first = runs.evidence[0]
     parts = [budget_text(first.setup, row), circumstances(first.setup)]
     return "; ".join(part for part in parts if part)
 
