@@ -27,7 +27,7 @@ from csebench.report.numbers.verdict_words import VerdictWord
 from csebench.report.words.claims import (
     deciding_difference_text,
     detail_text,
-    other_verdicts_text,
+    short_other_verdicts,
     why_not_all,
 )
 from csebench.report.words.comparisons import (
@@ -314,7 +314,7 @@ def claim_record(judged: Judged) -> dict:
         "scale": judged.scale,
         "printed numbers": judged.published.verdict,
         "printed gain": deciding_difference_text(judged.published),
-        "if seeds vary less": other_verdicts_text(judged.printed_verdicts),
+        "if seeds vary less": short_other_verdicts(judged.printed_verdicts),
         "printed verdicts": printed_verdicts_record(judged),
         "our runs": our_runs,
         "parts": parts,

@@ -5,7 +5,7 @@ is in csebench/report/pages/claims.py.
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import chain, groupby
 from math import inf
 from operator import attrgetter
@@ -72,19 +72,39 @@ def other_verdicts_text(verdicts: list[VerdictAtDeviation]) -> str:
         The text. It is empty if no verdict differs.
     """
     texts = []
-    for verdict, group in groupby(verdicts, attrgetter("verdict")):
-        of_verdict = list(group)
-        largest = of_verdict[0]
-        if largest.deviation is None:  # this verdict stands before the text
-            continue
-        text = f"*{verdict}* if seeds deviate by {largest.deviation:g}"
-        if of_verdict[-1] == verdicts[-1]:
-            text += " or less"
-        text += f" in the STS average of {REFERENCE_TITLE}"
-        if largest.p is not None:
-            text += f" (p = {largest.p:.2g} at {largest.deviation:g})"
+    for at, deviations in changed_verdicts(verdicts):
+        text = f"*{at.verdict}* if seeds deviate by {deviations} in the STS average of"
+        text += f" {REFERENCE_TITLE}"
+        if at.p is not None:
+            text += f" (p = {at.p:.2g} at {at.deviation:g})"
         texts.append(text)
     return ", ".join(texts)
+
+
+def short_other_verdicts(verdicts: list[VerdictAtDeviation]) -> str:
+    """Word the verdicts at smaller deviations for a narrow column: `supported at 0.5 or less`."""
+    return ", ".join(
+        f"{at.verdict} at {deviations}" for at, deviations in changed_verdicts(verdicts)
+    )
+
+
+def changed_verdicts(
+    verdicts: list[VerdictAtDeviation],
+) -> Iterator[tuple[VerdictAtDeviation, str]]:
+    """List the verdicts at smaller deviations that differ from the one at the published deviation.
+
+    Yields:
+        the verdict at the largest of its deviations, and all of them: `0.5 or less`.
+    """
+    for _, group in groupby(verdicts, attrgetter("verdict")):
+        of_verdict = list(group)
+        largest = of_verdict[0]
+        if largest.deviation is None:
+            continue
+        deviations = f"{largest.deviation:g}"
+        if of_verdict[-1] == verdicts[-1]:
+            deviations += " or less"
+        yield largest, deviations
 
 
 def judgement_text(judgement: Judgement) -> str:
