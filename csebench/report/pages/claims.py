@@ -23,7 +23,7 @@ from csebench.plan.catalog.files import (
     results_folder,
 )
 from csebench.plan.catalog.files import scale as read_scale
-from csebench.plan.catalog.registry import declaration
+from csebench.plan.catalog.registry import declaration, protocol
 from csebench.plan.schema.paper import Claim
 from csebench.plan.targets import grid_label, page
 from csebench.report.figures.printed_gains import PICTURE as PRINTED_GAINS
@@ -122,9 +122,10 @@ def claims_page(scale: str) -> PageContent:
 VERDICT_MEANINGS = (
     "*Supported*: every printed difference goes the claimed way, significantly. If a sentence says"
     " “up to”, only the largest difference counts. *Against*: a difference goes the other way,"
-    " significantly. *Misprint*: the table shows another size than the sentence states, or one"
-    " outside its limit. *Cannot tell*: no difference can be tested, because numbers are missing or"
-    " no deviation of such scores is known. *Open*: all others; chance is not ruled out"
+    " significantly. *Misprint*: the sentence states a size, and the table shows another one; or it"
+    " states a limit, which the table does not keep. *Cannot tell*: no difference can be tested,"
+    " because numbers are missing or no deviation of such scores is known. *Open*: all others;"
+    " chance is not ruled out"
     f" ([more]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
 )
 SENTENCE_OF_PARTS = (
@@ -210,13 +211,14 @@ def dependence_text(sentences: list[Judged]) -> str:
     have = "has" if changing == 1 else "have"
     return (
         "Most printed numbers come from one run. So how much they vary over seeds has to be"
-        " assumed. Every sentence is judged for several standard deviations of the STS average on"
-        f" {REFERENCE_TITLE}: {', '.join(larger)} and {smallest} points. For other encoders and"
-        " single tasks, the deviation is taken from others' runs of these; if a smaller one is"
-        f" assumed for {REFERENCE_TITLE}, larger ones are reduced, too ([how claims are"
-        f" judged](#how-claims-are-judged)). {DEPENDS} marks a verdict that changes with the"
-        f" assumed deviation. {capitalised(counted(changing, 'sentence'))} {have} such a verdict."
-        f" In {changing_in_part} more, only a part has one."
+        " assumed, unless the paper prints a deviation. Every sentence is judged for several"
+        f" standard deviations of the STS average on {REFERENCE_TITLE}: {', '.join(larger)} and"
+        f" {smallest} points. For other encoders and single tasks, the deviation is taken from"
+        f" others' runs of these; if a smaller one is assumed for {REFERENCE_TITLE}, larger ones"
+        f" are reduced, too ([how claims are judged](#how-claims-are-judged)). {DEPENDS} marks a"
+        " verdict that changes with the assumed deviation."
+        f" {capitalised(counted(changing, 'sentence'))} {have} such a verdict. In"
+        f" {changing_in_part} more, only a part has one."
     )
 
 
@@ -311,8 +313,8 @@ def assumption_parts() -> list[Part]:
         (
             "Papers print most numbers from a single run, without a deviation over seeds. We assume"
             " that such a number has the deviation of seeds that others published for the same"
-            f" encoder, task and kind of data. On {REFERENCE_TITLE}, it is {borrowed.std:.2f}"
-            " points of the STS average."
+            " encoder, task and kind of training data (with or without labels). On"
+            f" {REFERENCE_TITLE}, it is {borrowed.std:.2f} points of the STS average."
         ),
         (
             f"This may be too large. The papers print smaller deviations for training on {share} of"
@@ -427,7 +429,7 @@ def place_links(judged: Judged, scale: str, folder: Path) -> str:
         path = relative_path(judged.paper, place, scale, "md", folder)
         links.append(f"[{grid_label(place)}]({path})")
     baselines = [baseline_text(judged.paper, claim, scale) for claim in judged.claims]
-    remarks = [*baselines, labels_text(judged, scale)]
+    remarks = [*baselines, scores_text(judged, scale), labels_text(judged, scale)]
     return ", ".join([*links, *dict.fromkeys(text for text in remarks if text)])
 
 
@@ -437,6 +439,17 @@ def baseline_text(paper_name: str, claim: Claim, scale: str) -> str:
     if all(grid.columns[grid.column(label)].delta is None for label in claim.columns):
         return ""
     return f"Δ: gain over {grid.baseline}"
+
+
+def scores_text(judged: Judged, scale: str) -> str:
+    """Name the scores of a claim's table: `Transfer tasks of SentEval`. Empty for STS."""
+    evaluators = set()
+    for claim in judged.claims:
+        grid = printed_view(judged.paper, claim.place, scale).score_grid
+        for label in claim.columns:
+            evaluators.add(grid.columns[grid.column(label)].evaluator or grid.evaluator)
+    titles = {protocol(evaluator).declaration.title for evaluator in evaluators - {"sts"}}
+    return ", ".join(sorted(titles))
 
 
 def labels_text(judged: Judged, scale: str) -> str:

@@ -14,6 +14,7 @@ from csebench.report.numbers.cells import Cell, GridView
 from csebench.report.numbers.claims import judge_all
 from csebench.report.numbers.compare import Answer
 from csebench.report.numbers.losses import row_losses
+from csebench.report.numbers.printed_spread import REFERENCE_TITLE
 from csebench.report.pages.answer_text import all_comparisons
 from csebench.report.pages.claims import sentence_table
 from csebench.report.pages.page import Fold, Part, TextTable, as_list, merge_labels
@@ -36,8 +37,9 @@ HOW_COMPARED = (
     f" [How rows are compared]({REPOSITORY}/blob/main/docs/statistics.md)."
 )
 DEPENDS_LEGEND = (
-    f"{DEPENDS}: the verdict by printed numbers depends on the assumed deviation of the STS average"
-    " over seeds ([what is assumed]"
+    f"{DEPENDS}: the verdict by printed numbers depends on the deviation over seeds that is assumed"
+    f" for the STS average of {REFERENCE_TITLE}. Other encoders and tasks have deviations of their"
+    " own, which shrink with it ([what is assumed]"
     f"({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
 )
 

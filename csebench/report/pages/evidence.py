@@ -172,7 +172,9 @@ def judged_alone_parts(methods: list[PooledMethod]) -> list[Part]:
         return []
     return [
         "The next table judges each group of runs by itself. A seed sweep shows only how the seeds"
-        " of its source vary. If the first table has a verdict over all sources, that one counts."
+        " of its source vary. Single runs of several sources are one group, whose ± contains what"
+        " differs between sources. If the first table has a verdict over all sources, that one"
+        " counts."
     ]
 
 

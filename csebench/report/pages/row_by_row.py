@@ -63,9 +63,10 @@ def row_by_row_legend(table: TextTable, scale: str) -> str:
         )
     if any("sources" in text for row in table.rows for text in row):
         sentences.append(
-            "*Others' runs* leave out those of this paper. Where a cell names a number of sources,"
-            " the mean is that of the sources' means, and ± is the standard deviation of one run of"
-            " a new source. Elsewhere, ± is that of the n runs."
+            "*Others' runs* leave out those of this paper, which the page of the evidence counts,"
+            " too. Where a cell names a number of sources, the mean is that of the sources' means,"
+            " and ± is the standard deviation of one run of a new source. Elsewhere, ± is that of"
+            " the n runs."
         )
     if COMMAND in table.head and not has_public_corpus(scale):
         guide = f"{REPOSITORY}/blob/main/docs/rerun.md#choose-a-scale"

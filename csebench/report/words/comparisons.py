@@ -193,8 +193,8 @@ def reason_text(reason: Reason | None) -> str:
         case PremiseNotShown(row, most, less, loss, least, printed):
             unit = "point" if least == 1 else "points"
             return (
-                f"{row} scores {loss:z.1f} points less in {less} than in {most}, and the question"
-                f" needs significantly more than {least:g} {unit} (in the paper: {printed})"
+                f"the question supposes that {row} scores over {least:g} {unit} less in {less} than"
+                f" in {most}; here it is {loss:z.1f} (in the paper: {printed})"
             )
         case ScaleCannotTell():
             return cannot_tell_text(reason)
@@ -326,9 +326,11 @@ def tuned_away(terms: Iterable[TunedAway]) -> str:
 
 
 def tuned_away_sentence(texts: Iterable[str]) -> str:
-    """Join the texts of terms: `A search found no effect of the A, the B and 2 more.`"""
+    """Join the texts of terms: `A search found no effect of the A, the B and 2 more. …`"""
     terms = differences_text(f"the {text}" for text in texts)
-    return f"A search found no effect of {terms}." if terms else ""
+    if not terms:
+        return ""
+    return f"A search found no effect of {terms}. So no row here says what such a term does."
 
 
 def term_name(term: TunedAway) -> str:
@@ -348,7 +350,7 @@ def tuned_away_text(term: TunedAway) -> str:
     untuned = search.untuned
     choice = setting_text(chosen.weight)
     if untuned == chosen:
-        scores = [f"the declared weight {choice} scores {chosen.dev:.2f} and was chosen"]
+        scores = [f"the declared weight {choice} scores {chosen.dev:.2f} and was kept"]
     else:
         scores = [f"the chosen weight {choice} scores {chosen.dev:.2f}"]
     if weakest != chosen:
