@@ -429,7 +429,7 @@ def place_links(judged: Judged, scale: str, folder: Path) -> str:
         path = relative_path(judged.paper, place, scale, "md", folder)
         links.append(f"[{grid_label(place)}]({path})")
     baselines = [baseline_text(judged.paper, claim, scale) for claim in judged.claims]
-    remarks = [*baselines, scores_text(judged, scale), labels_text(judged, scale)]
+    remarks = [*baselines, kind_of_scores(judged, scale), labels_text(judged, scale)]
     return ", ".join([*links, *dict.fromkeys(text for text in remarks if text)])
 
 
@@ -441,7 +441,7 @@ def baseline_text(paper_name: str, claim: Claim, scale: str) -> str:
     return f"Δ: gain over {grid.baseline}"
 
 
-def scores_text(judged: Judged, scale: str) -> str:
+def kind_of_scores(judged: Judged, scale: str) -> str:
     """Name the scores of a claim's table: `Transfer tasks of SentEval`. Empty for STS."""
     evaluators = set()
     for claim in judged.claims:

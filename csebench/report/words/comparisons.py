@@ -193,8 +193,8 @@ def reason_text(reason: Reason | None) -> str:
         case PremiseNotShown(row, most, less, loss, least, printed):
             unit = "point" if least == 1 else "points"
             return (
-                f"the question supposes that {row} scores over {least:g} {unit} less in {less} than"
-                f" in {most}; here it is {loss:z.1f} (in the paper: {printed})"
+                f"the question supposes that {row} scores more than {least:g} {unit} less in {less}"
+                f" than in {most}, significantly; here it is {loss:z.1f} (in the paper: {printed})"
             )
         case ScaleCannotTell():
             return cannot_tell_text(reason)
