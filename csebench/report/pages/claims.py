@@ -125,7 +125,8 @@ VERDICT_MEANINGS = (
     " significantly. *Misprint*: the sentence states a size, and the table shows another one; or it"
     " states a limit, which the table does not keep. *Cannot tell*: no difference can be tested,"
     " because numbers are missing or no deviation of such scores is known. *Open*: all others;"
-    " chance is not ruled out"
+    " chance is not ruled out. A sentence that rows are alike (≈) is *supported* only if it states a"
+    " limit, and *against* if they differ significantly"
     f" ([more]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
 )
 SENTENCE_OF_PARTS = (
@@ -214,8 +215,8 @@ def dependence_text(sentences: list[Judged]) -> str:
         " assumed, unless the paper prints a deviation. Every sentence is judged for several"
         f" standard deviations of the STS average on {REFERENCE_TITLE}: {', '.join(larger)} and"
         f" {smallest} points. For other encoders and single tasks, the deviation is taken from"
-        f" others' runs of these; if a smaller one is assumed for {REFERENCE_TITLE}, larger ones"
-        f" are reduced, too ([how claims are judged](#how-claims-are-judged)). {DEPENDS} marks a"
+        f" others' runs of these. It is reduced, too, if a smaller one is assumed for"
+        f" {REFERENCE_TITLE} ([how claims are judged](#how-claims-are-judged)). {DEPENDS} marks a"
         " verdict that changes with the assumed deviation."
         f" {capitalised(counted(changing, 'sentence'))} {have} such a verdict. In"
         f" {changing_in_part} more, only a part has one."
@@ -317,14 +318,13 @@ def assumption_parts() -> list[Part]:
             f" {REFERENCE_TITLE}, it is {borrowed.std:.2f} points of the STS average."
         ),
         (
-            f"This may be too large. The papers print smaller deviations for training on {share} of"
-            f" the corpus. {len(printed)} of these belong to the stronger methods: those whose"
-            f" score on the whole corpus is at least {lowest_average:.2f}, the mean of the"
-            f" {borrowed.n} published seeds of {method}. Weaker methods vary more. The"
-            f" {len(printed)} have the median {median:.2f} and the root mean square"
-            f" {root_mean_square:.2f}. So every sentence is also judged as if {REFERENCE_TITLE}"
-            f" deviated by {assumed} points only. Then these deviations of the STS average are"
-            " assumed:"
+            "This may be too large. The papers also print deviations for training on"
+            f" {share} of the corpus. {len(printed)} methods score at least {lowest_average:.2f} on"
+            f" the whole corpus, the mean of the {borrowed.n} published seeds of {method}. Their"
+            f" deviations at {share} have the median {median:.2f} and the root mean square"
+            f" {root_mean_square:.2f}; those of weaker methods are mostly larger. So every sentence"
+            f" is also judged as if {REFERENCE_TITLE} deviated by {assumed} points only. Then these"
+            " deviations of the STS average are assumed:"
         ),
         assumed_deviations_table(),
         (
