@@ -125,8 +125,8 @@ VERDICT_MEANINGS = (
     " significantly. *Misprint*: the sentence states a size, and the table shows another one; or it"
     " states a limit, which the table does not keep. *Cannot tell*: no difference can be tested,"
     " because numbers are missing or no deviation of such scores is known. *Open*: all others;"
-    " chance is not ruled out. A sentence that rows are alike (≈) is *supported* only if it states a"
-    " limit, and *against* if they differ significantly"
+    " chance is not ruled out. A sentence that rows are alike (≈) is *supported* only if it states"
+    " a limit, and *against* if they differ significantly"
     f" ([more]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
 )
 SENTENCE_OF_PARTS = (
@@ -319,9 +319,9 @@ def assumption_parts() -> list[Part]:
         ),
         (
             "This may be too large. The papers also print deviations for training on"
-            f" {share} of the corpus. {len(printed)} methods score at least {lowest_average:.2f} on"
-            f" the whole corpus, the mean of the {borrowed.n} published seeds of {method}. Their"
-            f" deviations at {share} have the median {median:.2f} and the root mean square"
+            f" {share} of the corpus. The {len(printed)} that belong to methods with at least"
+            f" {lowest_average:.2f} on the whole corpus, the mean of the {borrowed.n} published"
+            f" seeds of {method}, have the median {median:.2f} and the root mean square"
             f" {root_mean_square:.2f}; those of weaker methods are mostly larger. So every sentence"
             f" is also judged as if {REFERENCE_TITLE} deviated by {assumed} points only. Then these"
             " deviations of the STS average are assumed:"
