@@ -212,14 +212,15 @@ def dependence_text(sentences: list[Judged]) -> str:
     have = "has" if changing == 1 else "have"
     return (
         "Most printed numbers come from one run. So how much they vary over seeds has to be"
-        " assumed, unless the paper prints a deviation. Every sentence is judged for several"
-        f" standard deviations of the STS average on {REFERENCE_TITLE}: {', '.join(larger)} and"
-        f" {smallest} points. For other encoders and single tasks, the deviation is taken from"
-        f" others' runs of these. It is reduced, too, if a smaller one is assumed for"
-        f" {REFERENCE_TITLE} ([how claims are judged](#how-claims-are-judged)). {DEPENDS} marks a"
-        " verdict that changes with the assumed deviation."
-        f" {capitalised(counted(changing, 'sentence'))} {have} such a verdict. In"
-        f" {changing_in_part} more, only a part has one."
+        " assumed. Where a paper prints a deviation over seeds, the test uses it, so that a small"
+        " difference can be significant. Everything else is judged for several standard deviations"
+        f" of the STS average on {REFERENCE_TITLE}: {', '.join(larger)} and {smallest} points. For"
+        " other encoders and single tasks, the deviation is taken from others' runs of these. If a"
+        f" smaller one is assumed for {REFERENCE_TITLE}, larger ones are reduced as well; an"
+        " encoder that varies less already keeps its own ([how claims are"
+        f" judged](#how-claims-are-judged)). {DEPENDS} marks a verdict that changes with the"
+        f" assumed deviation. {capitalised(counted(changing, 'sentence'))} {have} such a verdict."
+        f" In {changing_in_part} more, only a part has one."
     )
 
 
@@ -318,10 +319,11 @@ def assumption_parts() -> list[Part]:
             f" {REFERENCE_TITLE}, it is {borrowed.std:.2f} points of the STS average."
         ),
         (
-            "This may be too large. The papers also print deviations for training on"
-            f" {share} of the corpus. The {len(printed)} that belong to methods with at least"
-            f" {lowest_average:.2f} on the whole corpus, the mean of the {borrowed.n} published"
-            f" seeds of {method}, have the median {median:.2f} and the root mean square"
+            f"This may be too large. Papers print deviations, too, but only for training on {share}"
+            f" of the corpus or less. We take those at {share}, of the stronger methods only: the"
+            f" methods that on the whole corpus score at least as high as {method} does on average"
+            f" over its {borrowed.n} published seeds ({lowest_average:.2f}). These {len(printed)}"
+            f" deviations have the median {median:.2f} and the root mean square"
             f" {root_mean_square:.2f}; those of weaker methods are mostly larger. So every sentence"
             f" is also judged as if {REFERENCE_TITLE} deviated by {assumed} points only. Then these"
             " deviations of the STS average are assumed:"
@@ -346,7 +348,7 @@ def assumed_deviations_table() -> TextTable:
         if published is None:
             continue
         method = evidence_names().methods[published.method].title
-        source = f"{published.n} seeds of {method}, {published.source}"
+        source = f"{published.n} seeds of {method} (source: {published.source})"
         cells = [f"{published.std:.2f}"]
         for deviation in ASSUMED_DEVIATIONS:
             cells.append(f"{published.std * assumed_share(encoder, deviation):.2f}")
@@ -442,14 +444,22 @@ def baseline_text(paper_name: str, claim: Claim, scale: str) -> str:
 
 
 def kind_of_scores(judged: Judged, scale: str) -> str:
-    """Name the scores of a claim's table: `Transfer tasks of SentEval`. Empty for STS."""
-    evaluators = set()
+    """Name the scores of a claim's columns: `Transfer tasks of SentEval`. Empty if all are of STS.
+
+    Each column is named if they have different kinds: `Avg. Sup: Transfer tasks of SentEval`.
+    """
+    titles = {}
     for claim in judged.claims:
         grid = printed_view(judged.paper, claim.place, scale).score_grid
         for label in claim.columns:
-            evaluators.add(grid.columns[grid.column(label)].evaluator or grid.evaluator)
-    titles = {protocol(evaluator).declaration.title for evaluator in evaluators - {"sts"}}
-    return ", ".join(sorted(titles))
+            evaluator = grid.columns[grid.column(label)].evaluator or grid.evaluator
+            titles[label] = protocol(evaluator).declaration.title
+    kinds = set(titles.values())
+    if len(kinds) > 1:
+        return ", ".join(f"{label}: {title}" for label, title in titles.items())
+    if kinds == {protocol("sts").declaration.title}:
+        return ""
+    return kinds.pop()
 
 
 def labels_text(judged: Judged, scale: str) -> str:
