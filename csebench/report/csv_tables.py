@@ -335,7 +335,7 @@ def printed_verdicts_record(judged: Judged) -> list[dict]:
     """Describe the verdicts on printed numbers, one record per assumed deviation.
 
     `deviation` is of the STS average on BERT-base over seeds, in points. None stands for the
-    deviation that others published.
+    deviation that others published. `p` is that of the difference that decided.
     """
     return [asdict(at) for at in judged.printed_verdicts]
 

@@ -21,6 +21,18 @@ def table_row(label: str, recipe: Recipe) -> dict:
     return {"label": label, "run": recipe.model_dump(exclude_defaults=True)}
 
 
+def check_not_of_others(name: str, verb: str) -> None:
+    """Raise BadInput if a paper of this name exists, and the command did not write it."""
+    path = paper_file(name)
+    if is_taken(path) and not read_text(path).startswith(first_line(verb)):
+        raise not_ours(path, f"a paper that `csebench {verb}` wrote")
+
+
+def first_line(verb: str) -> str:
+    """Return the first line of a paper that a command writes."""
+    return f"# Written by `csebench {verb}`.\n"
+
+
 def write_generated_paper(content: dict, verb: str) -> None:
     """Write a paper into its file. The first line names the command that wrote it.
 
@@ -31,10 +43,8 @@ def write_generated_paper(content: dict, verb: str) -> None:
     Raises:
         BadInput: a file of this name exists, and this command did not write it.
     """
+    check_not_of_others(content["name"], verb)
     path = paper_file(content["name"])
-    first_line = f"# Written by `csebench {verb}`.\n"
-    if is_taken(path) and not read_text(path).startswith(first_line):
-        raise not_ours(path, f"a paper that `csebench {verb}` wrote")
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-    write_text(path, f"{first_line}{text}")
+    write_text(path, f"{first_line(verb)}{text}")
     caches.clear()  # the catalog has read papers/ without this paper

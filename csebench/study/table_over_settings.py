@@ -13,8 +13,13 @@ from csebench.plan.catalog import files as catalog
 from csebench.plan.grids import find_grid
 from csebench.plan.random_settings import check_prior
 from csebench.plan.schema.paper import OTHERS, Family, Grid, UnscoredTable
-from csebench.study.generated_paper import table_row, write_generated_paper
+from csebench.study.generated_paper import (
+    check_not_of_others,
+    table_row,
+    write_generated_paper,
+)
 
+VERB = "compare"
 TABLE = "1"  # key of the table in its paper
 PLACES_OUTSIDE = {"primary", "first_page"}  # fields of a question: where other pages answer it
 
@@ -22,7 +27,8 @@ PLACES_OUTSIDE = {"primary", "first_page"}  # fields of a question: where other 
 def pages_over_settings(pages: Sequence[targets.Page], settings: int) -> list[targets.Page]:
     """Write a paper over random settings for each table and figure of pages.
 
-    Tables without scores are left out, unless there is no other.
+    Tables without scores, and those of which no row can be run, are left out, unless there is no
+    other.
 
     Args:
         settings: number of random settings.
@@ -31,49 +37,47 @@ def pages_over_settings(pages: Sequence[targets.Page], settings: int) -> list[ta
         The pages of the papers.
 
     Raises:
-        BadInput: a table cannot be put over settings (`paper_over_settings`). Nothing is written
-            then.
+        BadInput: a scale has no prior, all tables are left out, or a paper of the user has the name
+            of a new one. Nothing is written then.
     """
     papers = []
-    unscored = []
+    left_out = []
     for page in pages:
         check_prior(catalog.scale(page.scale))
         for paper_name, name in page.grids():
             grid = find_grid(paper_name, name)
             target = targets.target_name(paper_name, name)
             if isinstance(grid, UnscoredTable):
-                unscored.append(f"{target} is a table of {grid.kind}: it has no scores to compare.")
+                left_out.append(f"{target} is a table of {grid.kind}: it has no scores to compare.")
+                continue
+            table = table_over_settings(grid, settings)
+            if not table["rows"]:
+                left_out.append(f"{target}: none of its rows can be run.")
                 continue
             new_name = f"{paper_name}_{name}_over_settings"
-            papers.append((paper_over_settings(new_name, target, grid, settings), page.scale))
-    if unscored and not papers:
-        raise BadInput(f"compare: {unscored[0]}")
+            check_not_of_others(new_name, VERB)
+            papers.append((paper_over_settings(new_name, target, table), page.scale))
+    if not papers:
+        raise BadInput(f"compare: {left_out[0]}")
 
     new_pages = []
     for paper, scale_name in papers:
-        write_generated_paper(paper, "compare")
+        write_generated_paper(paper, VERB)
         new_pages.append(targets.page(f"table{TABLE}", scale_name, paper["name"]))
     return new_pages
 
 
-def paper_over_settings(name: str, target: str, grid: Grid, settings: int) -> dict:
-    """Lay out the paper of a table or figure over random settings.
+def paper_over_settings(name: str, target: str, table: dict) -> dict:
+    """Lay out a paper of one table.
 
     Args:
         name: of the paper.
-        target: the table or figure: `micse/table2`.
-        settings: number of random settings.
-
-    Raises:
-        BadInput: no row of the table can be run.
+        target: the table or figure whose rows it has: `micse/table2`.
     """
-    table = table_over_settings(grid, settings)
-    if not table["rows"]:
-        raise BadInput(f"{target}: none of its rows can be run.")
     return {
         "name": name,
         "label": f"{target} over settings",
-        "title": f"{grid.title}, over random settings",
+        "title": f"{target}, over random settings",
         "reference": f"the rows of {target}",
         "tables": {TABLE: table},
     }
@@ -93,7 +97,8 @@ def table_over_settings(grid: Grid, settings: int) -> dict:
             columns.append(column.model_dump(exclude_defaults=True, exclude={"seeds"}))
     rows = []
     for row in grid.rows:
-        if row.run is not None and row.label in compared:
+        if row.label in compared:
+            assert row.run is not None, "only rows with a recipe are compared"
             rows.append(table_row(row.label, row.run))
     asked = []
     for question in questions:

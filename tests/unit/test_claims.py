@@ -220,7 +220,7 @@ COMPARABLE_WITHIN = [  # claim of a limit, verdict on print, verdict on our runs
     ({"row": "B", "versus": ["Ours"]}, AGAINST, AGAINST),
     # one difference is shown, whatever the other is
     ({"versus": ["B", "D"]}, AGAINST, AGAINST),
-    ({"versus": ["C", "D"]}, UNTESTABLE, UNTESTABLE),
+    ({"versus": ["C", "D"]}, NOT_SHOWN, UNTESTABLE),
 ]
 OF_DEVIATIONS = [  # claim about a deviation, verdict on print, verdict on our runs
     ({"versus": ["C"]}, UNTESTABLE, NOT_SHOWN),
@@ -546,13 +546,14 @@ def outcome(judgement):
         # every contrast has to be significant
         ([(2.0, 0.01), (1.0, 0.04)], Direction.AGREES, Significance.YES),
         ([(2.0, 0.01), (1.0, 0.06)], Direction.AGREES, Significance.NO),
-        ([(2.0, 0.01), (1.0, None)], Direction.AGREES, Significance.NO),
+        ([(2.0, 0.01), (1.0, None)], Direction.AGREES, Significance.INCOMPLETE),
+        ([(2.0, 0.06), (1.0, None)], Direction.AGREES, Significance.NO),
         ([(2.0, None), (1.0, None)], Direction.AGREES, Significance.UNTESTED),
         ([(1.0, 0.05)], Direction.AGREES, Significance.NO),  # 0.05 itself is not significant
         ([(0.0, 1.0)], Direction.AGREES, Significance.NO),
         ([(-2.0, 0.01), (-1.0, 0.5)], Direction.OPPOSES, Significance.YES),
         ([(-2.0, None)], Direction.OPPOSES, Significance.UNTESTED),
-        ([(-2.0, None), (1.0, 0.01)], Direction.MIXED, Significance.NO),
+        ([(-2.0, None), (1.0, 0.01)], Direction.MIXED, Significance.INCOMPLETE),
         # a test that is not known does not hide one that is
         ([(-2.0, None), (-1.0, 0.01)], Direction.OPPOSES, Significance.YES),
     ],
@@ -606,9 +607,9 @@ def test_a_corrected_p_is_at_most_1():
 NOT_MADE = NoContrast(Obstacle.CONTROL)
 
 
-def test_what_could_not_be_compared_is_no_agreement():
+def test_what_could_not_be_compared_supports_nothing():
     judged = judge_contrasts(contrast(2.0, 0.01), NOT_MADE)
-    assert judged.direction is None
+    assert (judged.verdict, judged.word) == (ClaimVerdict.OPEN, VerdictWord.NOT_TESTED)
     assert (len(judged.contrasts), judged.contrasts_asked) == (1, 2)
 
 
@@ -629,7 +630,7 @@ def test_if_controls_fail_for_any_contrast_the_scale_cannot_tell():
     assert (judged.word, judged.basis) == (VerdictWord.CANNOT_TELL, fails)
     in_part = judge_contrasts(contrast(2.0, 0.01), fails)
     assert in_part.word == VerdictWord.CANNOT_TELL
-    reason = "only 1 of 2 comparisons was judged, because for the others controls of the scale fail"
+    reason = "only 1 of 2 comparisons was judged, because for others controls of the scale fail"
     assert why_not_all(in_part) == reason
 
 
@@ -670,13 +671,12 @@ def test_the_clearest_contrast_speaks_against_comparable_rows(contrasts, cleares
 def test_one_test_leaves_it_open_whether_rows_are_comparable():
     judged = judge_contrasts(contrast(1.0, 0.5), contrast(1.0, None), **LIMIT)
     assert outcome(judged) == (Direction.AGREES, Significance.NO)
-    assert judged.basis.others_untested
+    assert "1 of the 2 comparisons has no test: " in detail_text(judged)
 
 
 def test_without_a_test_nothing_tells_whether_rows_are_comparable():
     judged = judge_contrasts(contrast(1.0, None), contrast(1.0, None), **LIMIT)
     assert outcome(judged) == (None, Significance.UNTESTED)
-    assert not judged.basis.others_untested
 
 
 @pytest.mark.parametrize("p", [0.01, 0.5, None])
@@ -731,9 +731,31 @@ def test_a_limit_is_tested_over_seeds_only_if_one_contrast_is():
     assert not judge_contrasts(contrast(0.1), contrast(-0.4), **WITHIN_1).basis.over_seeds_only
 
 
-def test_no_limit_is_tested_if_the_error_of_a_contrast_is_not_known():
-    judged = judge_contrasts(contrast(0.1, error=None), contrast(-0.4), **WITHIN_1)
-    assert outcome(judged) == (Direction.AGREES, Significance.UNTESTED)
+@pytest.mark.parametrize(
+    ("known", "significance"),
+    [
+        (0.1, Significance.INCOMPLETE),  # shown to be smaller than the limit
+        (0.9, Significance.NO),
+        (None, Significance.UNTESTED),
+    ],
+)
+def test_an_unknown_error_leaves_it_open_whether_all_are_within_a_limit(known, significance):
+    contrasts = [contrast(0.1, error=None)]
+    if known is not None:
+        contrasts.append(contrast(known, error=0.1))
+    judged = judge_contrasts(*contrasts, **WITHIN_1)
+    assert outcome(judged) == (Direction.AGREES, significance)
+
+
+def test_a_difference_above_the_limit_is_shown_whatever_the_error_of_another_is():
+    judged = judge_contrasts(contrast(3.0, error=0.1), contrast(0.1, error=None), **WITHIN_1)
+    assert outcome(judged) == (Direction.OPPOSES, Significance.YES)
+
+
+def test_a_missing_test_is_no_test_that_fails():
+    """A sentence that says “significantly” is not accused where the only test is significant."""
+    judged = judge_contrasts(contrast(2.0, 0.001), contrast(1.0, None), quote="significantly")
+    assert judged.outcome == NOT_SHOWN
 
 
 @pytest.mark.parametrize(

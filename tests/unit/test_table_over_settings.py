@@ -119,19 +119,31 @@ def test_a_scale_without_a_prior_is_refused(tmp_path, monkeypatch):
     caches.clear()
 
 
-def test_a_table_without_scores_is_left_out_of_a_paper(project):
-    add_table(project, TEXTS)
+NO_ROW_TO_RUN = table({"cited": ROWS["cited"]}, COLUMNS, baseline="cited")
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (TEXTS, "m/table2 is a table of texts: it has no scores to compare"),
+        (NO_ROW_TO_RUN, "m/table2: none of its rows can be run"),
+    ],
+)
+def test_a_table_that_cannot_be_compared_is_left_out_of_a_paper(content, reason, project):
+    add_table(project, content)
     (page,) = over_settings("m")
     assert page.grids() == [("m_table1_over_settings", "table1")]
-    with pytest.raises(BadInput, match="m/table2 is a table of texts: it has no scores to compare"):
+    with pytest.raises(BadInput, match=reason):
         over_settings("m/table2")
 
 
-def test_nothing_is_written_if_a_table_of_a_paper_cannot_be_run(project):
-    path = add_table(project, table({"cited": ROWS["cited"]}, COLUMNS, baseline="cited"))
-    with pytest.raises(BadInput, match="m/table2: none of its rows can be run"):
+def test_nothing_is_written_if_a_paper_of_the_user_has_the_name_of_one(project):
+    path = add_table(project, table(ROWS, COLUMNS, baseline="A", compare=[QUESTION]))
+    mine = path.with_name("m_table2_over_settings.yaml")
+    mine.write_text("name: mine\n")
+    with pytest.raises(BadInput, match="csebench compare"):
         over_settings("m")
-    assert list((project / "papers").iterdir()) == [path]
+    assert {*path.parent.iterdir()} == {path, mine}
 
 
 def test_a_question_whose_premise_cannot_be_run_is_not_asked():

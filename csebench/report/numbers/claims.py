@@ -55,6 +55,7 @@ class Significance(StrEnum):
 
     YES = "yes"
     NO = "no"
+    INCOMPLETE = "incomplete"  # some differences have no test, and the others decide nothing
     UNTESTED = "untested"
 
 
@@ -106,8 +107,8 @@ class Pick(StrEnum):
     """Why one of several contrasts was picked."""
 
     AGAINST = "against"  # of those that go the other way, it is the clearest
-    SMALLEST = "smallest"  # it is the smallest difference; not all contrasts have a p
-    WEAKEST = "weakest"  # it has the largest p
+    SMALLEST = "smallest"  # it is the smallest difference; no contrast has a p
+    WEAKEST = "weakest"  # of those that have a p, it has the largest
 
 
 @dataclass(frozen=True)
@@ -127,7 +128,6 @@ class ClearestContrast:
 
     contrast: Contrast
     tests: int  # number of tests that its p is corrected for
-    others_untested: bool = False  # other contrasts have no p
 
 
 @dataclass(frozen=True)
@@ -196,7 +196,8 @@ class Judgement:
             return ClaimOutcome.UNTESTABLE
         if self.significance == Significance.YES:
             return ClaimOutcome.SUPPORTED
-        if self.claims_significance and self.strict:
+        is_tested = self.significance == Significance.NO
+        if is_tested and self.claims_significance and self.strict:
             return ClaimOutcome.UNPROVEN_SIGNIFICANCE
         return ClaimOutcome.NOT_SHOWN
 
@@ -258,9 +259,10 @@ class Judgement:
         At another scale than that of the papers, runs contradict no paper's sentence. They only
         compare rows.
         """
-        if self.direction is None and self.controls_fail:
-            return VerdictWord.CANNOT_TELL
-        if self.direction is None or self.significance == Significance.UNTESTED:
+        lacks_tests = self.significance in (Significance.UNTESTED, Significance.INCOMPLETE)
+        if self.direction is None or lacks_tests:
+            if self.controls_fail:
+                return VerdictWord.CANNOT_TELL
             return VerdictWord.NOT_TESTED
         if self.contrasts and all(contrast.is_inactive for contrast in self.contrasts):
             return VerdictWord.SAME
@@ -460,7 +462,10 @@ def judge_runs(paper_name: str, claim: Claim, scale: str) -> Judgement:
     pairings = pair_cells(claim, here, there)
     count = len(pairings)
     contrasts = [contrast_runs(claim, pairing, scale, count) for pairing in pairings]
-    return replace(judge_row(claim, contrasts, digits_of(claim, here)), strict=False)
+    judgement = judge_row(claim, contrasts, digits_of(claim, here))
+    if len(judgement.contrasts) < count and judgement.direction == Direction.AGREES:
+        judgement = replace(judgement, direction=None)  # nothing is said before all are made
+    return replace(judgement, strict=False)
 
 
 # Many claims are about one table.
@@ -485,7 +490,7 @@ def digits_of(claim: Claim, view: GridView) -> int:
 def judge_row(claim: Claim, contrasts: Sequence[Contrast | NoContrast], digits: int) -> Judgement:
     """Judge a claim by its contrasts.
 
-    If some contrasts could not be made, the others can oppose the claim, but cannot agree with it.
+    If some contrasts could not be made, the others do not support the claim.
 
     Args:
         contrasts: all that the claim is about; a NoContrast is one that could not be made.
@@ -503,6 +508,7 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | NoContrast], digits: 
             controls_fail=controls_fail,
             claim=claim,
             digits=digits,
+            contrasts_asked=len(contrasts),
         )
 
     match claim.relation:
@@ -514,8 +520,8 @@ def judge_row(claim: Claim, contrasts: Sequence[Contrast | NoContrast], digits: 
             judgement = judge_comparable(contrasts_made)
         case "not worse":
             judgement = judge_not_worse(claim, contrasts_made)
-    if len(contrasts_made) < len(contrasts) and judgement.direction == Direction.AGREES:
-        judgement = replace(judgement, direction=None)
+    if obstacles and judgement.direction == Direction.AGREES:
+        judgement = replace(judgement, significance=incomplete(judgement.significance))
     return replace(
         judgement,
         controls_fail=controls_fail,
@@ -573,18 +579,18 @@ def judge_weakest(tested: Sequence[Contrast], tests: int) -> Judgement:
     with_test = [contrast for contrast in tested if contrast.p is not None]
 
     def weakness(contrast: Contrast) -> tuple[float, float]:
-        return contrast.p or 0.0, -contrast.difference
+        assert contrast.p is not None
+        return contrast.p, -contrast.difference
 
-    if not with_test:
-        pick = Pick.SMALLEST
-        picked = min(tested, key=lambda contrast: contrast.difference)
-        significance = Significance.UNTESTED
-    else:
+    if with_test:
         pick = Pick.WEAKEST
         picked = max(with_test, key=weakness)
-        significance = significance_of(corrected(picked.p, tests))
-        if len(with_test) < len(tested):
-            significance = Significance.NO
+    else:
+        pick = Pick.SMALLEST
+        picked = min(tested, key=lambda contrast: contrast.difference)
+    significance = significance_of(corrected(picked.p, tests))
+    if len(with_test) < len(tested):
+        significance = incomplete(significance)
     basis = PickedContrast(picked, pick, tests, agreeing=len(tested), compared=len(tested))
     return Judgement(Direction.AGREES, significance, StatedSize.NONE, basis)
 
@@ -605,7 +611,7 @@ def judge_reversed(tested: Sequence[Contrast]) -> Judgement:
     p = corrected(picked.p, len(tested))
     significance = significance_of(p)
     if p is None and any(contrast.p is not None for contrast in tested):
-        significance = Significance.NO
+        significance = Significance.INCOMPLETE
     return Judgement(
         Direction.MIXED if agreeing else Direction.OPPOSES,
         significance,
@@ -657,8 +663,6 @@ def judge_comparable(contrasts: Sequence[Contrast]) -> Judgement:
         )
     if not with_test:
         return Judgement(None, Significance.UNTESTED, StatedSize.NONE, basis, lacks_limit=True)
-    if len(with_test) < tests:
-        basis = replace(basis, others_untested=True)
     excludes = max(abs(contrast.difference) + contrast.half(tests) for contrast in contrasts)
     return Judgement(
         Direction.AGREES,
@@ -696,15 +700,19 @@ def judge_limit(limit: Published, contrasts: Sequence[Contrast]) -> Judgement:
             LimitTest(largest),
             contrary=max(excess, 0.0),
         )
-    if any(contrast.error is None for contrast in contrasts):
+    with_test = [contrast for contrast in tested if contrast.error is not None]
+    if not with_test:
         return judgement
 
-    p = max(p_against_limit(contrast, limit) for contrast in tested)
-    over_seeds_only = any(contrast.over_seeds_only for contrast in tested)
+    p = max(p_against_limit(contrast, limit) for contrast in with_test)
+    over_seeds_only = any(contrast.over_seeds_only for contrast in with_test)
     corrected_p = corrected(p, tests)
+    significance = significance_of(corrected_p)
+    if len(with_test) < len(tested):
+        significance = incomplete(significance)
     return replace(
         judgement,
-        significance=significance_of(corrected_p),
+        significance=significance,
         basis=LimitTest(largest, p, tests, over_seeds_only),
         contrary_p=None if is_within else corrected_p,
     )
@@ -745,6 +753,13 @@ def significance_of(p: float | None) -> Significance:
     return Significance.YES if p < stats.LEVEL else Significance.NO
 
 
+def incomplete(significance: Significance) -> Significance:
+    """Say what tests show if other differences have none: that all are significant is not shown."""
+    if significance == Significance.YES:
+        return Significance.INCOMPLETE
+    return significance
+
+
 def unique_settings(parts: Iterable[Contrast | Judgement]) -> tuple[Setting, ...]:
     """List the settings in which rows of contrasts or judgements differ, each once."""
     settings: list[Setting] = []
@@ -760,8 +775,8 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
     """Judge a sentence by the judgements on its claims.
 
     The numbers oppose the sentence if they oppose one claim. This is significant if the lowest p of
-    such claims, corrected for the number of claims, is significant. A claim without a test leaves
-    the sentence open, unless no claim has a test.
+    such claims, corrected for the number of claims, is significant. Else they agree with it, as far
+    as claims have numbers. A claim without a test leaves the sentence open, unless none has a test.
     """
     if len(rows) == 1:
         return rows[0]
@@ -775,8 +790,8 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
     else:
         direction = Direction.OPPOSES if len(opposed) == len(rows) else Direction.MIXED
         significance = significance_of(p)
-        if significance == Significance.UNTESTED:
-            significance = significance_of_all(rows)
+        if p is None and significance_of_all(rows) != Significance.UNTESTED:
+            significance = Significance.INCOMPLETE
     return Judgement(
         direction,
         significance,
@@ -788,17 +803,23 @@ def judge_sentence(rows: Sequence[Judgement]) -> Judgement:
         contrary=max(contrary, default=None),
         differs=unique_settings(rows),
         strict=rows[0].strict,
-        claims_significance=any(row.outcome == ClaimOutcome.UNPROVEN_SIGNIFICANCE for row in rows),
+        claims_significance=any(row.claims_significance for row in rows),
     )
 
 
 def significance_of_all(rows: Sequence[Judgement]) -> Significance:
     """Say what holds for all claims: significant if each is, untested if none has a test."""
-    if all(row.outcome == ClaimOutcome.SUPPORTED for row in rows):
-        return Significance.YES
-    if all(row.verdict == ClaimVerdict.CANNOT_TELL for row in rows):
+    tested = []
+    for row in rows:
+        if row.direction is not None and row.significance != Significance.UNTESTED:
+            tested.append(row.significance)
+    if not tested:
         return Significance.UNTESTED
-    return Significance.NO
+    if Significance.NO in tested:
+        return Significance.NO
+    if len(tested) < len(rows) or Significance.INCOMPLETE in tested:
+        return Significance.INCOMPLETE
+    return Significance.YES
 
 
 def size_of_all(rows: Sequence[Judgement]) -> StatedSize:

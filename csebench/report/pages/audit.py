@@ -32,7 +32,7 @@ from csebench.report.words.audit import (
     where_label,
 )
 from csebench.report.words.claim_counts import severity_counts
-from csebench.report.words.claims import DEPENDS, quoted
+from csebench.report.words.claims import DEPENDS, OTHER_DEVIATIONS, quoted
 
 SEVERAL = "Several papers"
 
@@ -63,8 +63,7 @@ def audit_page(_scale: str) -> PageContent:
             " deviation over seeds. If a paper prints none, that of others' runs is assumed ([how"
             f" claims are judged](claims.md#how-claims-are-judged)). {DEPENDS} marks a sentence"
             " that has another verdict if seeds deviate less. Such a deviation is stated for the"
-            f" STS average of {REFERENCE_TITLE}. Other encoders and tasks have deviations of their"
-            " own, which shrink with it."
+            f" STS average of {REFERENCE_TITLE}. {OTHER_DEVIATIONS}"
         ),
     ]
     for title, section in sections.items():

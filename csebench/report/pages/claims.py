@@ -225,8 +225,8 @@ def dependence_text(sentences: list[Judged]) -> str:
 
 
 JUDGED = {  # comparisons that a scale judges, by the training that its controls let it judge
-    "unlabelled": "Comparisons of methods trained without labels are judged.",
-    "labelled": "A comparison is judged if one of its rows was trained with labels.",
+    "unlabelled": "Comparisons of methods trained without labels are judged. ",
+    "labelled": "A comparison is judged if one of its rows was trained with labels. ",
 }
 
 
@@ -244,7 +244,7 @@ def controls_text(scale: str) -> str:
         return ""
     return (
         f"**Our runs.** {' '.join(not_judged)} So a cell says *{VerdictWord.CANNOT_TELL}* where we"
-        f" ran such methods. {' '.join(judged)} [Controls](index.md#controls) are differences that"
+        f" ran such methods. {''.join(judged)}[Controls](index.md#controls) are differences that"
         " a scale must see before it judges methods."
     )
 
@@ -253,18 +253,31 @@ def words_text(scale: str) -> str:
     """Define the words of the column of our runs. Empty at a scale without them."""
     if scale in (DEFAULT_SCALE, PAPER_SCALE):
         return ""
-    titles = evidence_names().encoders
-    encoders = and_list([titles.get(role, role) for role in read_scale(scale).encoders])
     return (
         f"In the column of our runs, *{VerdictWord.NOT_TESTED}* means that a comparison which the"
-        f" claim needs was not made. The cell says why. For example, this scale replaces {encoders}"
-        " by a small encoder, and has no replacement for other encoders. The results of comparisons"
-        f" that were made stand in brackets. *{capitalised(VerdictWord.UNCLEAR)}* means that all"
-        " comparisons were made and are not all significant ([all"
+        f" claim needs was not made. The cell says why. {replaced_encoders_text(scale)}The results"
+        f" of comparisons that were made stand in brackets. *{capitalised(VerdictWord.UNCLEAR)}*"
+        " means that all comparisons were made and are not all significant ([all"
         f" words]({REPOSITORY}/blob/main/docs/statistics.md#does-one-row-beat-another)). “A search"
         " found no effect of X”: when settings were searched, training with almost no X scored as"
         " well on STS-B dev as the chosen weight. So the comparison does not say whether X helps at"
         " the paper's weight."
+    )
+
+
+def replaced_encoders_text(scale: str) -> str:
+    """Say which of the papers' encoders a scale replaces by another one. Empty for none."""
+    titles = evidence_names().encoders
+    printed = read_scale(PAPER_SCALE).encoders
+    replaced = []
+    for role, encoder in read_scale(scale).encoders.items():
+        if role in printed and encoder != printed[role]:
+            replaced.append(titles.get(role, role))
+    if not replaced:
+        return ""
+    return (
+        f"For example, this scale replaces {and_list(replaced)} by a small encoder, and has no"
+        " replacement for other encoders. "
     )
 
 
@@ -385,8 +398,8 @@ def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> TextTab
         places = ""
         if not has_parts:
             places = place_links(sentence, scale, folder)
-        if not has_parts and sentence.published.contrasts_asked > 1:
-            places += f": {claim_formula(sentence.claims[0])}"
+            if sentence.published.contrasts_asked > 1:
+                places += f": {claim_formula(sentence.claims[0])}"
         printed, ours = verdict_cells(sentence)
         if is_in_erratum(sentence):
             audit = f"[the audit]({audit_link(scale, folder)})"
@@ -452,7 +465,7 @@ def kind_of_scores(judged: Judged, scale: str) -> str:
     for claim in judged.claims:
         grid = printed_view(judged.paper, claim.place, scale).score_grid
         for label in claim.columns:
-            evaluator = grid.columns[grid.column(label)].evaluator or grid.evaluator
+            evaluator = grid.column_evaluator(grid.columns[grid.column(label)])
             titles[label] = protocol(evaluator).declaration.title
     kinds = set(titles.values())
     if len(kinds) > 1:

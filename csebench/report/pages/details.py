@@ -21,7 +21,7 @@ from csebench.report.pages.page import Fold, Part, TextTable, as_list, merge_lab
 from csebench.report.pages.row_by_row import others_mean, others_verdict_text
 from csebench.report.pages.score_table import column_order
 from csebench.report.words import comparisons as words
-from csebench.report.words.claims import DEPENDS
+from csebench.report.words.claims import DEPENDS, OTHER_DEVIATIONS
 from csebench.report.words.evidence import group_remark
 
 SOURCES = {
@@ -38,8 +38,7 @@ HOW_COMPARED = (
 )
 DEPENDS_LEGEND = (
     f"{DEPENDS}: the verdict by printed numbers depends on the deviation over seeds that is assumed"
-    f" for the STS average of {REFERENCE_TITLE}. Other encoders and tasks have deviations of their"
-    " own, which shrink with it ([what is assumed]"
+    f" for the STS average of {REFERENCE_TITLE}. {OTHER_DEVIATIONS} ([What is assumed]"
     f"({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
 )
 

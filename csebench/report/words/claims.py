@@ -43,6 +43,10 @@ from csebench.report.words.comparisons import (
 
 # stands before a verdict on printed numbers that changes with the assumed deviation over seeds
 DEPENDS = "◇"
+OTHER_DEVIATIONS = (
+    "Other encoders and tasks have deviations of their own, which are reduced with it unless they"
+    " are small already."
+)
 
 
 def on_print_text(judged: Judged) -> str:
@@ -91,7 +95,7 @@ def short_other_verdicts(verdicts: list[VerdictAtDeviation]) -> str:
 def changed_verdicts(
     verdicts: list[VerdictAtDeviation],
 ) -> Iterator[tuple[VerdictAtDeviation, str]]:
-    """List the verdicts at smaller deviations that differ from the one at the published deviation.
+    """List the changes of the verdict while the deviation becomes smaller than the published one.
 
     Yields:
         the verdict at the largest of its deviations, and all of them: `0.5 or less`.
@@ -127,9 +131,9 @@ def here_text(judged: Judged) -> str:
         is_one_word = len(set(judged.words)) == 1
         return f"*{judged.words[0]}*: {parts}" if is_one_word else parts
     text = f"*{ours.word}*: {detail_with_reason(ours)}"
-    excluded = excluded_differences(ours)
-    if ours.word == VerdictWord.UNCLEAR and excluded:
-        text += f"; {excluded}"
+    allowed = allowed_differences(ours)
+    if ours.word == VerdictWord.UNCLEAR and allowed:
+        text += f"; {allowed}"
     if ours.differs:
         settings = map(setting_difference_text, ours.differs)
         text += f"; the rows also differ in {differences_text(settings)}"
@@ -145,23 +149,25 @@ def tuned_away_part(judged: Judged) -> str:
     return f"; a search found no effect of {names}" if names else ""
 
 
-def excluded_differences(judgement: Judgement) -> str:
-    """Word which differences the 95 % intervals of our runs exclude.
+def allowed_differences(judgement: Judgement) -> str:
+    """Word which differences the 95 % intervals of our runs allow.
 
-    It is empty if they exclude none, and if a claim is about several differences, whose intervals
-    have no common end.
+    It is empty if they allow any, and if a row has to be above several others: their intervals have
+    no common end.
     """
     claim = judgement.claim
     if claim is None or judgement.excludes == inf:
         return ""
     bound = outward(judgement.excludes)
+    is_one = len(judgement.contrasts) == 1
+    intervals = "the 95 % interval allows" if is_one else "the 95 % intervals allow"
     if claim.relation == "comparable":
-        return f"the 95 % intervals allow a difference of at most {bound}"
-    if len(judgement.contrasts) > 1 and claim.up_to is None:
+        return f"{intervals} a difference of at most {bound}"
+    if not is_one and claim.up_to is None:
         return ""
     if judgement.excludes <= 0:
-        return "the 95 % interval allows no difference in the claimed direction"
-    return f"the 95 % interval allows at most {bound} in the claimed direction"
+        return f"{intervals} no difference in the claimed direction"
+    return f"{intervals} at most {bound} in the claimed direction"
 
 
 def remark_on_outcome(judgement: Judgement) -> str:
@@ -193,6 +199,7 @@ def remark_on_outcome(judgement: Judgement) -> str:
 SIGNIFICANCE_TEXTS = {
     Significance.YES: "significant",
     Significance.NO: "not significant",
+    Significance.INCOMPLETE: "without a test",
     Significance.UNTESTED: "without a test",
 }
 
@@ -218,7 +225,9 @@ def why_not_all(judgement: Judgement) -> str:
     verb = "was" if made == 1 else "were"
     counts = f"only {made} of {judgement.contrasts_asked} comparisons {verb}"
     if judgement.word == VerdictWord.CANNOT_TELL:
-        return f"{counts} judged, because for the others {OBSTACLES[Obstacle.CANNOT_TELL]}"
+        return f"{counts} judged, because for others {OBSTACLES[Obstacle.CANNOT_TELL]}"
+    if judgement.strict:
+        return f"{counts} printed with all numbers"
     return f"{counts} made here"
 
 
@@ -243,7 +252,7 @@ def basis_text(judgement: Judgement) -> str:
             return picked_text(judgement, basis)
         case ClearestContrast() as basis:
             text = contrast_text(judgement, basis.contrast, basis.tests)
-            if basis.others_untested:
+            if has_tests_in_part(judgement):
                 text += f"; {untested_text(judgement)}"
             return text
         case LimitTest() as basis:
@@ -307,10 +316,10 @@ def picked_text(judgement: Judgement, basis: PickedContrast) -> str:
     match basis.pick:
         case Pick.AGAINST:
             return f"{other_way_text(judgement, basis)} {text}"
-        case Pick.WEAKEST if any(contrast.p is None for contrast in judgement.contrasts):
-            untested = untested_text(judgement)
-            return f"{counts}; in the weakest that is tested, {text}; {untested}"
         case Pick.WEAKEST:
+            if has_tests_in_part(judgement):
+                untested = untested_text(judgement)
+                return f"{counts}; in the weakest that is tested, {text}; {untested}"
             return f"{counts}; in the weakest, {text}"
         case Pick.SMALLEST:
             return f"{counts}; in the smallest, {text}"
@@ -329,6 +338,11 @@ def other_way_text(judgement: Judgement, basis: PickedContrast) -> str:
         return f"{text}:"
     clearest = "largest" if basis.contrast.p is None else "clearest"
     return f"{text}; in the {clearest},"
+
+
+def has_tests_in_part(judgement: Judgement) -> bool:
+    """Whether some contrasts have a p and others have none."""
+    return len({contrast.p is None for contrast in judgement.contrasts}) == 2
 
 
 def untested_text(judgement: Judgement) -> str:
@@ -522,7 +536,7 @@ def open_text(sentences: Iterable[Judged]) -> str:
     )
     return (
         f"In {counts[ClaimOutcome.OTHER_WAY]} open sentences, at least one comparison goes the"
-        " other way, but not significantly."
+        " other way, which may be chance."
         f" {counts[ClaimOutcome.UNPROVEN_SIGNIFICANCE]} others call a difference significant, but"
         " the test does not find it so."
     )

@@ -330,7 +330,10 @@ def tuned_away_sentence(texts: Iterable[str]) -> str:
     terms = differences_text(f"the {text}" for text in texts)
     if not terms:
         return ""
-    return f"A search found no effect of {terms}. So no row here says what such a term does."
+    return (
+        f"A search found no effect of {terms}. A comparison with the chosen weight does not say"
+        " what such a term does."
+    )
 
 
 def term_name(term: TunedAway) -> str:

@@ -94,15 +94,15 @@ def side_text(difference: float, size: str, noun: str = "") -> str:
 def support_text(gain: PrintedGain) -> str:
     """Say whether the paper's numbers support a gain, at all deviations over seeds that are tried.
 
-    `The paper's numbers leave this open (p = 0.2 if the STS average deviates by 0.84 points over
-    seeds), and support it if it deviates by 0.5 or less.`
+    `The paper's numbers leave this open (p = 0.2 if the STS average of BERT-base deviates by 0.84
+    points over seeds), and support it if it deviates by 0.5 or less.`
     """
     if gain.verdict == NoiseVerdict.REVERSED:
         return "The paper claims the opposite."
     first, *others = deviations()
     p = p_text(gain.p_values[0], tests=1)
     if len(set(gain.p_values)) > 1:  # otherwise the paper prints the deviations of both rows
-        p += f" if the STS average deviates by {first:.2g} points over seeds"
+        p += f" if the STS average of {REFERENCE_TITLE} deviates by {first:.2g} points over seeds"
     if gain.p_values[0] < LEVEL:
         return f"The paper's numbers support this ({p})."
     text = f"The paper's numbers leave this open ({p})"
