@@ -24,6 +24,7 @@ from csebench.plan.catalog.files import (
 )
 from csebench.plan.catalog.files import scale as read_scale
 from csebench.plan.catalog.registry import declaration, protocol
+from csebench.plan.schema.declarations import Training
 from csebench.plan.schema.paper import Claim
 from csebench.plan.targets import grid_label, page
 from csebench.report.figures.printed_gains import PICTURE as PRINTED_GAINS
@@ -224,7 +225,9 @@ def dependence_text(sentences: list[Judged]) -> str:
     )
 
 
-JUDGED = {  # comparisons that a scale judges, by the training that its controls let it judge
+JUDGED: dict[
+    Training, str
+] = {  # comparisons that a scale judges, by the training that its controls let it judge
     "unlabelled": "Comparisons of methods trained without labels are judged. ",
     "labelled": "A comparison is judged if one of its rows was trained with labels. ",
 }
