@@ -24,11 +24,11 @@ def table_row(label: str, recipe: Recipe) -> dict:
 def check_not_of_others(name: str, verb: str) -> None:
     """Raise BadInput if a paper of this name exists, and the command did not write it."""
     path = paper_file(name)
-    if is_taken(path) and not read_text(path).startswith(first_line(verb)):
+    if is_taken(path) and not read_text(path).startswith(line_of_author(verb)):
         raise not_ours(path, f"a paper that `csebench {verb}` wrote")
 
 
-def first_line(verb: str) -> str:
+def line_of_author(verb: str) -> str:
     """Return the first line of a paper that a command writes."""
     return f"# Written by `csebench {verb}`.\n"
 
@@ -46,5 +46,5 @@ def write_generated_paper(content: dict, verb: str) -> None:
     check_not_of_others(content["name"], verb)
     path = paper_file(content["name"])
     text = yaml.safe_dump(content, sort_keys=False, allow_unicode=True)
-    write_text(path, f"{first_line(verb)}{text}")
+    write_text(path, f"{line_of_author(verb)}{text}")
     caches.clear()  # the catalog has read papers/ without this paper

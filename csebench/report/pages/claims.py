@@ -25,7 +25,7 @@ from csebench.plan.catalog.files import (
 from csebench.plan.catalog.files import scale as read_scale
 from csebench.plan.catalog.registry import declaration, protocol
 from csebench.plan.schema.declarations import Training
-from csebench.plan.schema.paper import Claim
+from csebench.plan.schema.paper import Claim, Grid
 from csebench.plan.targets import grid_label, page
 from csebench.report.figures.printed_gains import PICTURE as PRINTED_GAINS
 from csebench.report.numbers.cells import PAPER_SCALE, printed_view
@@ -225,9 +225,8 @@ def dependence_text(sentences: list[Judged]) -> str:
     )
 
 
-JUDGED: dict[
-    Training, str
-] = {  # comparisons that a scale judges, by the training that its controls let it judge
+# which comparisons a scale judges, by the training that its controls let it judge
+JUDGED: dict[Training, str] = {
     "unlabelled": "Comparisons of methods trained without labels are judged. ",
     "labelled": "A comparison is judged if one of its rows was trained with labels. ",
 }
@@ -464,18 +463,18 @@ def kind_of_scores(judged: Judged, scale: str) -> str:
 
     Each column is named if they have different kinds: `Avg. Sup: Transfer tasks of SentEval`.
     """
-    titles = {}
+    evaluators = {}
     for claim in judged.claims:
         grid = printed_view(judged.paper, claim.place, scale).score_grid
         for label in claim.columns:
-            evaluator = grid.column_evaluator(grid.columns[grid.column(label)])
-            titles[label] = protocol(evaluator).declaration.title
-    kinds = set(titles.values())
-    if len(kinds) > 1:
-        return ", ".join(f"{label}: {title}" for label, title in titles.items())
-    if kinds == {protocol("sts").declaration.title}:
+            evaluators[label] = grid.column_evaluator(grid.columns[grid.column(label)])
+    of_usual_table = Grid.model_fields["evaluator"].default
+    if {*evaluators.values()} == {of_usual_table}:
         return ""
-    return kinds.pop()
+    titles = {label: protocol(name).declaration.title for label, name in evaluators.items()}
+    if len({*titles.values()}) == 1:
+        return titles.popitem()[1]
+    return ", ".join(f"{label}: {title}" for label, title in titles.items())
 
 
 def labels_text(judged: Judged, scale: str) -> str:
