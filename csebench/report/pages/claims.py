@@ -210,15 +210,16 @@ def dependence_text(sentences: list[Judged]) -> str:
     if published_deviation() is not None:
         tried[0] += " (others' runs)"
     *larger, smallest = tried
+    assumed = " or ".join(f"{deviation:g}" for deviation in ASSUMED_DEVIATIONS)
     have = "has" if changing == 1 else "have"
     return (
         "Most printed numbers come from one run. So how much they vary over seeds has to be"
         " assumed. Where a paper prints a deviation over seeds, the test uses it, so that a small"
         " difference can be significant. Everything else is judged for several standard deviations"
         f" of the STS average on {REFERENCE_TITLE}: {', '.join(larger)} and {smallest} points. For"
-        " other encoders and single tasks, the deviation is taken from others' runs of these. If a"
-        f" smaller one is assumed for {REFERENCE_TITLE}, larger ones are reduced as well; an"
-        " encoder that varies less already keeps its own ([how claims are"
+        " other encoders and single tasks, the deviation is taken from others' runs of these. If"
+        f" {assumed} is assumed for {REFERENCE_TITLE}, the deviations of other encoders are reduced"
+        " as well, except those that are no larger anyway ([how claims are"
         f" judged](#how-claims-are-judged)). {DEPENDS} marks a verdict that changes with the"
         f" assumed deviation. {capitalised(counted(changing, 'sentence'))} {have} such a verdict."
         f" In {changing_in_part} more, only a part has one."
