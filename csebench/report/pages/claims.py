@@ -215,11 +215,12 @@ def dependence_text(sentences: list[Judged]) -> str:
     return (
         "Most printed numbers come from one run. So how much they vary over seeds has to be"
         " assumed. Where a paper prints a deviation over seeds, the test uses it, so that a small"
-        " difference can be significant. Everything else is judged for several standard deviations"
-        f" of the STS average on {REFERENCE_TITLE}: {', '.join(larger)} and {smallest} points. For"
-        " other encoders and single tasks, the deviation is taken from others' runs of these. If"
-        f" {assumed} is assumed for {REFERENCE_TITLE}, the deviations of other encoders are reduced"
-        " as well, except those that are no larger anyway ([how claims are"
+        f" difference can be significant. Everything else is judged {counted(len(tried), 'time')}:"
+        f" as if the STS average on {REFERENCE_TITLE} had a standard deviation of"
+        f" {', '.join(larger)} or {smallest} points. For other encoders and single tasks, the"
+        f" deviation is taken from others' runs of these. If {assumed} is assumed for"
+        f" {REFERENCE_TITLE}, every encoder whose deviation is above this value is reduced as well;"
+        " one that is at or below it keeps its own ([how claims are"
         f" judged](#how-claims-are-judged)). {DEPENDS} marks a verdict that changes with the"
         f" assumed deviation. {capitalised(counted(changing, 'sentence'))} {have} such a verdict."
         f" In {changing_in_part} more, only a part has one."
@@ -262,9 +263,9 @@ def words_text(scale: str) -> str:
         f" of comparisons that were made stand in brackets. *{capitalised(VerdictWord.UNCLEAR)}*"
         " means that all comparisons were made and are not all significant ([all"
         f" words]({REPOSITORY}/blob/main/docs/statistics.md#does-one-row-beat-another)). “A search"
-        " found no effect of X”: when settings were searched, training with almost no X scored as"
-        " well on STS-B dev as the chosen weight. So the comparison does not say whether X helps at"
-        " the paper's weight."
+        " found no effect of X”, a term of a loss: when settings were searched, a weight of X near"
+        " 0 scored as well on STS-B dev as the weight that was chosen. So our comparison does not"
+        " say whether X helps at the weight that the paper uses."
     )
 
 
