@@ -18,7 +18,6 @@ from csebench.report.numbers.audit import (
     WrongSentence,
     findings,
 )
-from csebench.report.numbers.printed_spread import REFERENCE_TITLE
 from csebench.report.numbers.stats import LEVEL
 from csebench.report.pages.page import Fold, PageContent, Part, TextTable, as_list, linked_count
 from csebench.report.words.audit import (
@@ -32,7 +31,7 @@ from csebench.report.words.audit import (
     where_label,
 )
 from csebench.report.words.claim_counts import severity_counts
-from csebench.report.words.claims import DEPENDS, OTHER_DEVIATIONS, quoted
+from csebench.report.words.claims import ASSUMED_DEVIATION, DEPENDS, quoted
 
 SEVERAL = "Several papers"
 
@@ -62,8 +61,7 @@ def audit_page(_scale: str) -> PageContent:
             f"A difference is significant if p is below {LEVEL:g}. p depends on the standard"
             " deviation over seeds. If a paper prints none, that of others' runs is assumed ([how"
             f" claims are judged](claims.md#how-claims-are-judged)). {DEPENDS} marks a sentence"
-            " that has another verdict if seeds deviate less. Such a deviation is stated for the"
-            f" STS average of {REFERENCE_TITLE}. {OTHER_DEVIATIONS}"
+            f" that has another verdict if seeds deviate less. {ASSUMED_DEVIATION}"
         ),
     ]
     for title, section in sections.items():

@@ -126,8 +126,10 @@ VERDICT_MEANINGS = (
     " significantly. *Misprint*: the sentence states a size, and the table shows another one; or it"
     " states a limit, which the table does not keep. *Cannot tell*: no difference can be tested,"
     " because numbers are missing or no deviation of such scores is known. *Open*: all others;"
-    " chance is not ruled out. A sentence that rows are alike (≈) is *supported* only if it states"
-    " a limit, and *against* if they differ significantly"
+    " chance is not ruled out. A sentence that rows are alike (≈) is *supported* if the difference"
+    " is significantly smaller than a limit that it states, and *against* if it is significantly"
+    " larger. Without a limit, it is never *supported*, and *against* if the rows differ"
+    " significantly"
     f" ([more]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
 )
 SENTENCE_OF_PARTS = (
@@ -230,7 +232,7 @@ def dependence_text(sentences: list[Judged]) -> str:
 # which comparisons a scale judges, by the training that its controls let it judge
 JUDGED: dict[Training, str] = {
     "unlabelled": "Comparisons of methods trained without labels are judged. ",
-    "labelled": "A comparison is judged if one of its rows was trained with labels. ",
+    "labelled": "A comparison is judged if at least one of its rows was trained with labels. ",
 }
 
 
@@ -247,9 +249,9 @@ def controls_text(scale: str) -> str:
     if not not_judged:
         return ""
     return (
-        f"**Our runs.** {' '.join(not_judged)} So a cell says *{VerdictWord.CANNOT_TELL}* where we"
-        f" ran such methods. {''.join(judged)}[Controls](index.md#controls) are differences that"
-        " a scale must see before it judges methods."
+        f"**Our runs.** {' '.join(not_judged)} So a comparison of such methods is"
+        f" *{VerdictWord.CANNOT_TELL}*. {''.join(judged)}[Controls](index.md#controls) are"
+        " differences that a scale must see before it judges methods."
     )
 
 
@@ -262,10 +264,10 @@ def words_text(scale: str) -> str:
         f" claim needs was not made. The cell says why. {replaced_encoders_text(scale)}The results"
         f" of comparisons that were made stand in brackets. *{capitalised(VerdictWord.UNCLEAR)}*"
         " means that all comparisons were made and are not all significant ([all"
-        f" words]({REPOSITORY}/blob/main/docs/statistics.md#does-one-row-beat-another)). “A search"
-        " found no effect of X”, a term of a loss: when settings were searched, a weight of X near"
-        " 0 scored as well on STS-B dev as the weight that was chosen. So our comparison does not"
-        " say whether X helps at the weight that the paper uses."
+        f" words]({REPOSITORY}/blob/main/docs/statistics.md#does-one-row-beat-another)). Some cells"
+        " add “a search found no effect of X”. X is a term of a loss, whose weight we searched on"
+        " STS-B dev. A weight near 0 scored as well there as the best one. Our runs use the weight"
+        " that the search chose, so they do not say whether X helps at the paper's weight."
     )
 
 
@@ -449,7 +451,9 @@ def place_links(judged: Judged, scale: str, folder: Path) -> str:
         links.append(f"[{grid_label(place)}]({path})")
     baselines = [baseline_text(judged.paper, claim, scale) for claim in judged.claims]
     remarks = [*baselines, kind_of_scores(judged, scale), labels_text(judged, scale)]
-    return ", ".join([*links, *dict.fromkeys(text for text in remarks if text)])
+    text = ", ".join(links)
+    stated = [remark for remark in dict.fromkeys(remarks) if remark]
+    return f"{text} ({'; '.join(stated)})" if stated else text
 
 
 def baseline_text(paper_name: str, claim: Claim, scale: str) -> str:
@@ -463,7 +467,7 @@ def baseline_text(paper_name: str, claim: Claim, scale: str) -> str:
 def kind_of_scores(judged: Judged, scale: str) -> str:
     """Name the scores of a claim's columns: `Transfer tasks of SentEval`. Empty if all are of STS.
 
-    Each column is named if they have different kinds: `Avg. Sup: Transfer tasks of SentEval`.
+    Each column is named if they have different kinds: `Avg. Sup = Transfer tasks of SentEval`.
     """
     evaluators = {}
     for claim in judged.claims:
@@ -476,7 +480,7 @@ def kind_of_scores(judged: Judged, scale: str) -> str:
     titles = {label: protocol(name).declaration.title for label, name in evaluators.items()}
     if len({*titles.values()}) == 1:
         return titles.popitem()[1]
-    return ", ".join(f"{label}: {title}" for label, title in titles.items())
+    return ", ".join(f"{label} = {title}" for label, title in titles.items())
 
 
 def labels_text(judged: Judged, scale: str) -> str:

@@ -14,14 +14,13 @@ from csebench.report.numbers.cells import Cell, GridView
 from csebench.report.numbers.claims import judge_all
 from csebench.report.numbers.compare import Answer
 from csebench.report.numbers.losses import row_losses
-from csebench.report.numbers.printed_spread import REFERENCE_TITLE
 from csebench.report.pages.answer_text import all_comparisons
 from csebench.report.pages.claims import sentence_table
 from csebench.report.pages.page import Fold, Part, TextTable, as_list, merge_labels
 from csebench.report.pages.row_by_row import others_mean, others_verdict_text
 from csebench.report.pages.score_table import column_order
 from csebench.report.words import comparisons as words
-from csebench.report.words.claims import DEPENDS, OTHER_DEVIATIONS
+from csebench.report.words.claims import ASSUMED_DEVIATION, DEPENDS
 from csebench.report.words.evidence import group_remark
 
 SOURCES = {
@@ -38,8 +37,8 @@ HOW_COMPARED = (
 )
 DEPENDS_LEGEND = (
     f"{DEPENDS}: the verdict by printed numbers depends on the deviation over seeds that is assumed"
-    f" for the STS average of {REFERENCE_TITLE}. {OTHER_DEVIATIONS} ([What is assumed]"
-    f"({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
+    f" ([how]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
+    f" {ASSUMED_DEVIATION}"
 )
 
 

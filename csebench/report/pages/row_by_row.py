@@ -58,15 +58,17 @@ def row_by_row_legend(table: TextTable, scale: str) -> str:
     if VERDICT in table.head:
         sentences.append(
             "*Verdict*: a printed value *differs* if it is outside the range of 95 % of further"
-            " such runs. Inside, it *agrees* if the range is narrower than"
-            f" ±{stats.AGREEMENT:g} point, and is *inconclusive* otherwise."
+            f" such runs. Inside, it *agrees* if the range is narrower than ±{stats.AGREEMENT:g}"
+            f" point, and is *inconclusive* otherwise. With {stats.ORDER_STATISTICS} or more runs,"
+            " the range comes from the sorted runs, and need not be symmetric. With fewer, it comes"
+            " from Student's t."
         )
     if any("sources" in text for row in table.rows for text in row):
         sentences.append(
-            "*Others' runs* leave out those of this paper, which the page of the evidence counts,"
-            " too. Where a cell names a number of sources, the mean is that of the sources' means,"
-            " and ± is the standard deviation of one run of a new source. Elsewhere, ± is that of"
-            " the n runs."
+            "*Others' runs* leave out runs by the authors of this paper; the page of the evidence"
+            " has them. Where a cell names a number of sources, the mean is that of the sources'"
+            " means, and ± is the standard deviation of one run of a new source. Elsewhere, ± is"
+            " that of the n runs."
         )
     if COMMAND in table.head and not has_public_corpus(scale):
         guide = f"{REPOSITORY}/blob/main/docs/rerun.md#choose-a-scale"

@@ -43,9 +43,10 @@ from csebench.report.words.comparisons import (
 
 # stands before a verdict on printed numbers that changes with the assumed deviation over seeds
 DEPENDS = "◇"
-OTHER_DEVIATIONS = (
-    "Other encoders and tasks have deviations of their own, which are reduced with it unless they"
-    " are small already."
+ASSUMED_DEVIATION = (
+    f"The assumed deviation is named by its value for the STS average of {REFERENCE_TITLE}, also"
+    " where a sentence is about another encoder or task. Their deviations are reduced by the same"
+    f" factor, or only capped at this value where they are below that of {REFERENCE_TITLE}."
 )
 
 
@@ -146,7 +147,7 @@ def tuned_away_part(judged: Judged) -> str:
     contrasts = chain.from_iterable(part.ours.contrasts for part in parts)
     terms = chain.from_iterable(contrast.tuned_away for contrast in contrasts)
     names = differences_text(f"the {term_name(term)}" for term in terms)
-    return f"; a search found no effect of {names}" if names else ""
+    return f"; remark: a search found no effect of {names}" if names else ""
 
 
 def allowed_differences(judgement: Judgement) -> str:

@@ -193,8 +193,9 @@ def reason_text(reason: Reason | None) -> str:
         case PremiseNotShown(row, most, less, loss, least, printed):
             unit = "point" if least == 1 else "points"
             return (
-                f"the question supposes that {row} scores more than {least:g} {unit} less in {less}"
-                f" than in {most}, significantly; here it is {loss:z.1f} (in the paper: {printed})"
+                f"its premise does not hold: {row} should score more than {least:g} {unit} lower in"
+                f" {less} than in {most}, significantly, and scores {loss:z.1f} points lower here"
+                f" (in the paper: {printed})"
             )
         case ScaleCannotTell():
             return cannot_tell_text(reason)
@@ -331,8 +332,8 @@ def tuned_away_sentence(texts: Iterable[str]) -> str:
     if not terms:
         return ""
     return (
-        f"A search found no effect of {terms}. A comparison with the chosen weight does not say"
-        " what such a term does."
+        f"A search found no effect of {terms}. With the weight that is used, such a row trains as"
+        " if it had no such term."
     )
 
 
@@ -353,7 +354,7 @@ def tuned_away_text(term: TunedAway) -> str:
     untuned = search.untuned
     choice = setting_text(chosen.weight)
     if untuned == chosen:
-        scores = [f"the declared weight {choice} scores {chosen.dev:.2f} and was kept"]
+        scores = [f"the declared weight {choice}, which is used, scores {chosen.dev:.2f}"]
     else:
         scores = [f"the chosen weight {choice} scores {chosen.dev:.2f}"]
     if weakest != chosen:
