@@ -221,9 +221,8 @@ def dependence_text(sentences: list[Judged]) -> str:
         f" as if the STS average on {REFERENCE_TITLE} had a standard deviation of"
         f" {', '.join(larger)} or {smallest} points. For other encoders and single tasks, the"
         f" deviation is taken from others' runs of these. If {assumed} is assumed for"
-        f" {REFERENCE_TITLE}, every encoder whose deviation is above this value is reduced as well;"
-        " one that is at or below it keeps its own ([how claims are"
-        f" judged](#how-claims-are-judged)). {DEPENDS} marks a verdict that changes with the"
+        f" {REFERENCE_TITLE}, most of these deviations shrink, too ([all assumed"
+        f" deviations](#how-claims-are-judged)). {DEPENDS} marks a verdict that changes with the"
         f" assumed deviation. {capitalised(counted(changing, 'sentence'))} {have} such a verdict."
         f" In {changing_in_part} more, only a part has one."
     )
