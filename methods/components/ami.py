@@ -62,8 +62,8 @@ DECLARATION = {
         ),
         "our choice: pairs of different sentences (CT's negatives) do not count",
         (
-            "the same weight for every corpus size and host method: the paper does not say which it"
-            " used"
+            "the same weight for every corpus size and, if no search chooses another, for every host"
+            " method: the paper does not say which it used"
         ),
     ],
 }

@@ -117,8 +117,8 @@ NOT_COMPARED = [
     (
         Relation.NOT_ASKED,
         PremiseNotShown("B", "100%", "the mean of 1%, 10%", 0.31, 1.0, "9.9 points"),
-        "its premise does not hold: B should score more than 1 point lower in the mean of 1%, 10%"
-        " than in 100%, significantly, and scores 0.3 points lower here (in the paper: 9.9 points)",
+        "the question presumes that B scores significantly more than 1 point lower in the mean of"
+        " 1%, 10% than in 100%; here it is only 0.3 (in the paper: 9.9 points)",
     ),
     (
         Relation.UNPAIRED,

@@ -100,8 +100,8 @@ def evidence_page(_scale: str) -> PageContent:
             f" narrower than ±{stats.AGREEMENT:g} point. It is *inconclusive* if it is inside a"
             " wider range, because such a range rules out little. It *differs* if it is outside."
             f" With {stats.ORDER_STATISTICS} or more runs, the range comes from the sorted runs"
-            " themselves; with fewer, from a normal distribution. Half a unit of the last printed"
-            " digit is added at both ends, because printed values are rounded"
+            " themselves; with fewer, it is a prediction interval by Student's t. Half a unit of"
+            " the last printed digit is added at both ends, because printed values are rounded"
             " ([statistics](../docs/statistics.md))."
         ),
         counts_text(),

@@ -65,7 +65,10 @@ MEANINGS = {  # of the states of tables without runs
 }
 
 
-BLOCKED = "Where a control fails, the answer is *cannot tell*, even if a difference is significant."
+BLOCKED = (
+    "Where a control fails, the answer is *cannot tell*, even if a difference is significant. It is"
+    " *not tested* if the question presumes something that does not hold here."
+)
 ANSWERS_HEAD = ["", "title", "answers here", "claims, by printed numbers", "state"]
 COMPARISON_SIGNS = {  # of a row against another, in the order in which they are written
     VerdictWord.HIGHER: "↑",

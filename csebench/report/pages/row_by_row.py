@@ -60,8 +60,8 @@ def row_by_row_legend(table: TextTable, scale: str) -> str:
             "*Verdict*: a printed value *differs* if it is outside the range of 95 % of further"
             f" such runs. Inside, it *agrees* if the range is narrower than ±{stats.AGREEMENT:g}"
             f" point, and is *inconclusive* otherwise. With {stats.ORDER_STATISTICS} or more runs,"
-            " the range comes from the sorted runs, and need not be symmetric. With fewer, it comes"
-            " from Student's t."
+            " the range comes from the sorted runs, and need not be symmetric. With fewer, or over"
+            " several sources, it is a prediction interval by Student's t."
         )
     if any("sources" in text for row in table.rows for text in row):
         sentences.append(

@@ -45,8 +45,9 @@ from csebench.report.words.comparisons import (
 DEPENDS = "◇"
 ASSUMED_DEVIATION = (
     f"The assumed deviation is named by its value for the STS average of {REFERENCE_TITLE}, also"
-    " where a sentence is about another encoder or task. Their deviations are reduced by the same"
-    f" factor, or only capped at this value where they are below that of {REFERENCE_TITLE}."
+    " where a sentence is about another encoder or task, which have deviations of their own. One"
+    f" above that of {REFERENCE_TITLE} shrinks by the same factor. One below it stays as it is,"
+    " unless it exceeds the assumed value; then it is lowered to that value."
 )
 
 

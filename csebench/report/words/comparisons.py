@@ -193,9 +193,9 @@ def reason_text(reason: Reason | None) -> str:
         case PremiseNotShown(row, most, less, loss, least, printed):
             unit = "point" if least == 1 else "points"
             return (
-                f"its premise does not hold: {row} should score more than {least:g} {unit} lower in"
-                f" {less} than in {most}, significantly, and scores {loss:z.1f} points lower here"
-                f" (in the paper: {printed})"
+                f"the question presumes that {row} scores significantly more than {least:g} {unit}"
+                f" lower in {less} than in {most}; here it is only {loss:z.1f} (in the paper:"
+                f" {printed})"
             )
         case ScaleCannotTell():
             return cannot_tell_text(reason)
@@ -332,8 +332,8 @@ def tuned_away_sentence(texts: Iterable[str]) -> str:
     if not terms:
         return ""
     return (
-        f"A search found no effect of {terms}. With the weight that is used, such a row trains as"
-        " if it had no such term."
+        f"A search found no effect of {terms}. So a row that is named here trains as if it had no"
+        " such term."
     )
 
 
@@ -345,8 +345,8 @@ def term_name(term: TunedAway) -> str:
 def tuned_away_text(term: TunedAway) -> str:
     """Word a term, its scores on dev, and the weights that the search tried.
 
-    `λ in A (on STS-B dev, the chosen weight 3e-5 scores 63.87, 1e-5 scores 63.85, the declared
-    weight 0.4 scores 62.46; 12 weights were tried, from 1e-5 to 4, not 0)`
+    `λ in A (on STS-B dev, the chosen weight 3e-5 scores 63.87, the weight 1e-5 scores 63.85, the
+    declared weight 0.4 scores 62.46; 12 weights were tried, from 1e-5 to 4, not 0)`
     """
     search = term.search
     weakest = search.weakest
@@ -358,7 +358,7 @@ def tuned_away_text(term: TunedAway) -> str:
     else:
         scores = [f"the chosen weight {choice} scores {chosen.dev:.2f}"]
     if weakest != chosen:
-        scores.append(f"{setting_text(weakest.weight)} scores {weakest.dev:.2f}")
+        scores.append(f"the weight {setting_text(weakest.weight)} scores {weakest.dev:.2f}")
     if untuned is not None and untuned not in (chosen, weakest):
         declared = setting_text(untuned.weight)
         scores.append(f"the declared weight {declared} scores {untuned.dev:.2f}")

@@ -45,7 +45,8 @@ def pooled_text() -> str:
     paragraphs.append(
         "Other methods and encoders follow below. Their runs are not pooled over sources, because"
         f" fewer than {SOURCES_NEEDED} sources have runs, or no source has several runs. In the"
-        " second case, the deviation between runs is not known."
+        " second case, the deviation between the runs of a source is not known. The tables below"
+        " judge such runs as one group, whose ± contains what differs between sources."
     )
     return "\n\n".join(paragraphs)
 
