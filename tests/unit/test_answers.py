@@ -117,8 +117,8 @@ NOT_COMPARED = [
     (
         Relation.NOT_ASKED,
         PremiseNotShown("B", "100%", "the mean of 1%, 10%", 0.31, 1.0, "9.9 points"),
-        "the question presumes that B scores significantly more than 1 point lower in the mean of"
-        " 1%, 10% than in 100%; here it is only 0.3 (in the paper: 9.9 points)",
+        "the question presumes that B loses significantly more than 1 point in the mean of 1%, 10%,"
+        " compared with 100%; here it loses only 0.3 points (in the paper: 9.9 points)",
     ),
     (
         Relation.UNPAIRED,

@@ -484,8 +484,8 @@ def test_a_question_whose_premise_is_not_shown_cannot_be_asked():
     assert refused.relation == Relation.NOT_ASKED
     assert refused.estimate is None
     text = reason_text(refused.reason)
-    assert text.startswith("the question presumes that SimCSE (Gao et al., 2021) scores ")
-    assert text.endswith("; here it is only -16.1 (in the paper: 9.9)")
+    assert text.startswith("the question presumes that SimCSE (Gao et al., 2021) loses ")
+    assert text.endswith("; here it loses only -16.1 points (in the paper: 9.9)")
 
 
 # ---------------------------------------------------------------- what a question compares

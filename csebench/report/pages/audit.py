@@ -53,9 +53,9 @@ def audit_page(_scale: str) -> PageContent:
         links_table(sections),
         (
             f"A count links to its findings. {noted_text(in_order)} A finding shows that two"
-            " printed things do not fit together, or that one cannot be right. A computed finding"
-            " does not say which of two is wrong. The end of the page [explains kinds and"
-            " levels](#kinds-and-levels-of-findings)."
+            " printed things do not fit together, that one cannot be right, or that a procedure has"
+            " a flaw. A computed finding does not say which of two is wrong. The end of the page"
+            " [explains kinds and levels](#kinds-and-levels-of-findings)."
         ),
         (
             f"A difference is significant if p is below {LEVEL:g}. p depends on the standard"

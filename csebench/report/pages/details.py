@@ -32,8 +32,8 @@ SOURCES = {
 HOW_COMPARED = (
     "Differences are in points (0.01 of a score), paired by seed; the interval is over seeds and"
     " test items. Interval and p are corrected for all comparisons of a question (Bonferroni,"
-    " Holm). If the error is mostly over test items, p can be much smaller than over so few seeds."
-    " *What else differs* leaves out what a method keeps by definition."
+    " Holm). Where most of the error is from test items, p can be much smaller than a test over so"
+    " few seeds alone could give. *What else differs* leaves out what a method keeps by definition."
     f" [How rows are compared]({REPOSITORY}/blob/main/docs/statistics.md)."
 )
 DEPENDS_LEGEND = (

@@ -51,7 +51,7 @@ KIND_MEANINGS = {
 SEVERITY_MEANINGS = {
     Severity.SERIOUS: (
         "the numbers are significantly against a sentence, or differ from the size that it states"
-        " (an exceeded limit is notable)"
+        " (if it only states a limit, as “less than 0.4”, the finding is notable)"
     ),
     Severity.NOTABLE: "a sentence, a number or an equation does not fit",
     Severity.MINOR: (

@@ -44,10 +44,10 @@ from csebench.report.words.comparisons import (
 # stands before a verdict on printed numbers that changes with the assumed deviation over seeds
 DEPENDS = "◇"
 ASSUMED_DEVIATION = (
-    f"The assumed deviation is named by its value for the STS average of {REFERENCE_TITLE}, also"
-    " where a sentence is about another encoder or task, which have deviations of their own. One"
-    f" above that of {REFERENCE_TITLE} shrinks by the same factor. One below it stays as it is,"
-    " unless it exceeds the assumed value; then it is lowered to that value."
+    f"“If seeds deviate by 0.5” means: if the STS average of {REFERENCE_TITLE} deviates by 0.5, and"
+    " not by what others measured. Other encoders and tasks have measured deviations of their own."
+    f" Those above that of {REFERENCE_TITLE} are scaled by the same factor. Those below it are only"
+    " capped at 0.5."
 )
 
 

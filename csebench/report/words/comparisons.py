@@ -193,9 +193,9 @@ def reason_text(reason: Reason | None) -> str:
         case PremiseNotShown(row, most, less, loss, least, printed):
             unit = "point" if least == 1 else "points"
             return (
-                f"the question presumes that {row} scores significantly more than {least:g} {unit}"
-                f" lower in {less} than in {most}; here it is only {loss:z.1f} (in the paper:"
-                f" {printed})"
+                f"the question presumes that {row} loses significantly more than {least:g} {unit}"
+                f" in {less}, compared with {most}; here it loses only {loss:z.1f} points (in the"
+                f" paper: {printed})"
             )
         case ScaleCannotTell():
             return cannot_tell_text(reason)
@@ -332,8 +332,8 @@ def tuned_away_sentence(texts: Iterable[str]) -> str:
     if not terms:
         return ""
     return (
-        f"A search found no effect of {terms}. So a row that is named here trains as if it had no"
-        " such term."
+        f"A search found no effect of {terms}. So comparisons of these rows do not show what such a"
+        " term does."
     )
 
 

@@ -43,10 +43,10 @@ def pooled_text() -> str:
     if not paragraphs:
         return "**No method has runs of enough sources to pool them.**"
     paragraphs.append(
-        "Other methods and encoders follow below. Their runs are not pooled over sources, because"
-        f" fewer than {SOURCES_NEEDED} sources have runs, or no source has several runs. In the"
-        " second case, the deviation between the runs of a source is not known. The tables below"
-        " judge such runs as one group, whose ± contains what differs between sources."
+        "Other methods and encoders follow below. There, differences between sources cannot be told"
+        f" from those between seeds: fewer than {SOURCES_NEEDED} sources have runs, or none has"
+        " several. So they get no verdict over sources. The tables judge the single runs of all"
+        " sources as one group, whose ± contains both."
     )
     return "\n\n".join(paragraphs)
 
