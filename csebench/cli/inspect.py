@@ -161,7 +161,7 @@ def show_power(args):
 
     if args.target == ["claims"]:
         columns = power.CLAIMS_HEAD
-        legend = power.CLAIMS_LEGEND
+        legend = f"{power.CLAIMS_LEGEND} {power.SHOWN_COMPARISON}"
         hidden = ("paper", "row", "column", "deviation")
         more = "--json has more columns, and claims without published seeds."
         tables = power_of_claims(with_unknown=args.json)

@@ -126,10 +126,10 @@ VERDICT_MEANINGS = (
     " significantly. *Misprint*: the sentence states a size, and the table shows another one; or it"
     " states a limit, which the table does not keep. *Cannot tell*: no difference can be tested,"
     " because numbers are missing or no deviation of such scores is known. *Open*: all others;"
-    " chance is not ruled out. A sentence that rows are alike (≈) is *supported* if the difference"
-    " is significantly smaller than a limit that it states, and *against* if it is significantly"
-    " larger. Without a limit, it is never *supported*, and *against* if the rows differ"
-    " significantly"
+    " chance is not ruled out. Some sentences say that rows are alike (≈). If such a sentence"
+    " states a limit, it is *supported* if the difference is significantly smaller than the limit,"
+    " and *against* if it is significantly larger. Without a limit, it is never *supported*, and"
+    " *against* if the rows differ significantly"
     f" ([more]({REPOSITORY}/blob/main/docs/statistics.md#does-the-papers-sentence-hold))."
 )
 SENTENCE_OF_PARTS = (
@@ -260,9 +260,11 @@ def words_text(scale: str) -> str:
         return ""
     return (
         f"In the column of our runs, *{VerdictWord.NOT_TESTED}* means that a comparison which the"
-        f" claim needs was not made. The cell says why. {replaced_encoders_text(scale)}The results"
-        f" of comparisons that were made stand in brackets. *{capitalised(VerdictWord.UNCLEAR)}*"
-        " means that all comparisons were made and are not all significant ([all"
+        " claim needs says nothing here: its runs were not made, the scale lacks what it needs, or"
+        " it presumes something that does not hold in our runs. The cell says which."
+        f" {replaced_encoders_text(scale)}The results of comparisons that were made stand in"
+        f" brackets. *{capitalised(VerdictWord.UNCLEAR)}* means that all comparisons were made and"
+        " are not all significant ([all"
         f" words]({REPOSITORY}/blob/main/docs/statistics.md#does-one-row-beat-another)). Some cells"
         " add “a search found no effect of X”. X is a term of a loss, whose weight we searched on"
         " STS-B dev. A weight near 0 scored as well there as the best one. Our runs use the weight"
@@ -386,7 +388,10 @@ def power_fold() -> Fold:
         rows.append([paper(name).label, grid_label(place), *cells])
     head = [POWER_HEADINGS.get(column, column) for column in power.CLAIMS_HEAD]
     table = TextTable(head, rows)
-    return Fold("How many seeds would show a claimed difference", [power.CLAIMS_LEGEND, table])
+    return Fold(
+        "How many seeds would show a claimed difference",
+        [power.CLAIMS_LEGEND, power.SHOWN_COMPARISON, table],
+    )
 
 
 def sentence_table(sentences: list[Judged], scale: str, folder: Path) -> TextTable:

@@ -305,7 +305,8 @@ def signs_legend(scale: str) -> list[str]:
     return [
         "*Answers here*: one group of signs per question, the main question first. A group has"
         " several signs if its comparisons have different verdicts. A sign says how a row compares"
-        f" with another one: {'; '.join(meanings)}. A table without signs declares no comparison.",
+        f" with another one: {'; '.join(meanings)}. A table without signs has no question of ours;"
+        " its claims may still compare rows.",
         "*Claims*: “0 to 1” is the range over three assumed deviations of scores over seeds; a"
         " single number holds for all three ([verdicts on claims](claims.md)). A claim about"
         " several tables is counted at each. *Cannot tell* in this column: print lacks numbers, or"

@@ -405,10 +405,11 @@ def primary_answers_text(answers: PrimaryAnswers) -> str:
         return ""
     places = [f"{paper(name).label} {grid_label(table)}" for name, table in answers.tested]
     return (
-        "The main question of a table or figure is its *primary question*."
-        f" {counted(len(places), 'primary question')} can be tested here ({', '.join(places)})."
-        f" Significant answers: {answers.significant or 'none'}; with Holm's correction over all of"
-        f" them: {answers.after_holm or 'none'}."
+        "Apart from these, each table or figure below has questions of its own. The main one is its"
+        f" *primary question*. {counted(len(places), 'primary question')} can be tested here"
+        f" ({', '.join(places)}). Significant answers: {answers.significant or 'none'}; with Holm's"
+        f" correction over all tested primary questions: {answers.after_holm or 'none'}. A claim of"
+        " the paper can need more rows than a question, and is then not tested."
     )
 
 

@@ -52,12 +52,14 @@ CLAIMS_LEGEND = (
     " between single runs. It follows from those of the rows: two rows with 0.84 give 1.19. A row's"
     " deviation is the one that its paper prints, or else that of others' runs. Differences are in"
     " points, and negative where the sentence says that the row is lower; a point is 0.01 of a"
-    " score, so that 0.0312 in print is 3.12. A sentence, or each of its parts, has one line: the"
-    f" comparison that needs most “seeds at {SHARES[0] * ITEM_ERROR:.2f}”. Exception: if the"
-    " deviation is not known for some comparisons, the line shows the one of these with the"
-    " smallest printed difference, and “–” for the seeds. If the claim says “up to”, it shows the"
-    " largest difference. Left out are comparisons that go the other way, claims that rows are"
-    " alike, claims about deviations, and claims without printed numbers."
+    " score, so that 0.0312 in print is 3.12."
+)
+SHOWN_COMPARISON = (
+    "Each sentence, or each of its parts, has one line. It shows the comparison that needs most"
+    f" “seeds at {SHARES[0] * ITEM_ERROR:.2f}”. For claims of “up to”, it shows the largest"
+    " difference. If the deviation is not known for some comparisons, it shows the smallest"
+    " difference among these, with “–” for the seeds. Left out are comparisons that go the other"
+    " way, claims that rows are alike, claims about deviations, and claims without printed numbers."
 )
 UNKNOWN = "no seeds are published"
 
