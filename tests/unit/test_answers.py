@@ -220,7 +220,8 @@ def test_primary_answers_of_all_tables_are_corrected_together(count_primary):
     assert counts == PrimaryAnswers(tested, significant=3, after_holm=1)
     text = primary_answers_text(counts)
     assert "4 primary questions can be tested here (MSSE Table 0, MSSE Table 1" in text
-    assert "Significant answers: 3; with Holm's correction over all of them: 1." in text
+    assert "Significant answers: 3; with Holm's correction over all tested primary" in text
+    assert "questions: 1. " in text
     assert primary_answers_text(PrimaryAnswers((), 0, 0)) == ""
 
 
