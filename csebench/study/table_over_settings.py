@@ -77,7 +77,7 @@ def paper_over_settings(name: str, target: str, table: dict) -> dict:
     return {
         "name": name,
         "label": f"{target} over settings",
-        "title": f"{target}, over random settings",
+        "title": table["title"],
         "reference": f"the rows of {target}",
         "tables": {TABLE: table},
     }

@@ -24,11 +24,12 @@ from csebench.plan.catalog.files import (
 )
 from csebench.plan.catalog.files import scale as read_scale
 from csebench.plan.catalog.registry import declaration, protocol
+from csebench.plan.grids import find_grid
 from csebench.plan.schema.declarations import Training
 from csebench.plan.schema.paper import Claim, Grid
 from csebench.plan.targets import grid_label, page
 from csebench.report.figures.printed_gains import PICTURE as PRINTED_GAINS
-from csebench.report.numbers.cells import PAPER_SCALE, printed_view
+from csebench.report.numbers.cells import PAPER_SCALE
 from csebench.report.numbers.claims import (
     ClaimVerdict,
     Judged,
@@ -212,7 +213,7 @@ def dependence_text(sentences: list[Judged]) -> str:
     if published_deviation() is not None:
         tried[0] += " (others' runs)"
     *larger, smallest = tried
-    assumed = " or ".join(f"{deviation:g}" for deviation in ASSUMED_DEVIATIONS)
+    assumed = assumed_text()
     have = "has" if changing == 1 else "have"
     return (
         "Most printed numbers come from one run. So how much they vary over seeds has to be"
@@ -226,6 +227,11 @@ def dependence_text(sentences: list[Judged]) -> str:
         f" assumed deviation. {capitalised(counted(changing, 'sentence'))} {have} such a verdict."
         f" In {changing_in_part} more, only a part has one."
     )
+
+
+def assumed_text() -> str:
+    """Name the deviations that are assumed beside the published one: `0.5 or 0.35`."""
+    return " or ".join(f"{deviation:g}" for deviation in ASSUMED_DEVIATIONS)
 
 
 # which comparisons a scale judges, by the training that its controls let it judge
@@ -328,7 +334,7 @@ def assumption_parts() -> list[Part]:
     method = evidence_names().methods[borrowed.method].title
     median = float(np.median(printed))
     root_mean_square = float(np.sqrt(np.mean(np.square(printed))))
-    assumed = " or ".join(f"{deviation:g}" for deviation in ASSUMED_DEVIATIONS)
+    assumed = assumed_text()
     share = PART_OF_DATA.replace("%", " %")
     largest = f"{ASSUMED_DEVIATIONS[0]:g}"
     return [
@@ -453,29 +459,36 @@ def place_links(judged: Judged, scale: str, folder: Path) -> str:
     for place in judged.places:
         path = relative_path(judged.paper, place, scale, "md", folder)
         links.append(f"[{grid_label(place)}]({path})")
-    baselines = [baseline_text(judged.paper, claim, scale) for claim in judged.claims]
-    remarks = [*baselines, kind_of_scores(judged, scale), labels_text(judged, scale)]
+    baselines = [baseline_text(judged.paper, claim) for claim in judged.claims]
+    remarks = [*baselines, kind_of_scores(judged), labels_text(judged)]
     text = ", ".join(links)
     stated = [remark for remark in dict.fromkeys(remarks) if remark]
     return f"{text} ({'; '.join(stated)})" if stated else text
 
 
-def baseline_text(paper_name: str, claim: Claim, scale: str) -> str:
+def grid_of(paper_name: str, claim: Claim) -> Grid:
+    """Find the table or figure of scores that a claim is about."""
+    grid = find_grid(paper_name, claim.place)
+    assert isinstance(grid, Grid), claim.place
+    return grid
+
+
+def baseline_text(paper_name: str, claim: Claim) -> str:
     """Say over which row the columns of a claim are gains. Empty if they are no gains."""
-    grid = printed_view(paper_name, claim.place, scale).score_grid
+    grid = grid_of(paper_name, claim)
     if all(grid.columns[grid.column(label)].delta is None for label in claim.columns):
         return ""
     return f"Δ: gain over {grid.baseline}"
 
 
-def kind_of_scores(judged: Judged, scale: str) -> str:
+def kind_of_scores(judged: Judged) -> str:
     """Name the scores of a claim's columns: `Transfer tasks of SentEval`. Empty if all are of STS.
 
     Each column is named if they have different kinds: `Avg. Sup = Transfer tasks of SentEval`.
     """
     evaluators = {}
     for claim in judged.claims:
-        grid = printed_view(judged.paper, claim.place, scale).score_grid
+        grid = grid_of(judged.paper, claim)
         for label in claim.columns:
             evaluators[label] = grid.column_evaluator(grid.columns[grid.column(label)])
     of_usual_table = Grid.model_fields["evaluator"].default
@@ -487,10 +500,10 @@ def kind_of_scores(judged: Judged, scale: str) -> str:
     return ", ".join(f"{label} = {title}" for label, title in titles.items())
 
 
-def labels_text(judged: Judged, scale: str) -> str:
+def labels_text(judged: Judged) -> str:
     """Say that the rows of a claim are trained with labels. Empty if they are not."""
     for claim in judged.claims:
-        grid = printed_view(judged.paper, claim.place, scale).score_grid
+        grid = grid_of(judged.paper, claim)
         recipe = grid.rows[grid.row(claim.row)].run
         if recipe is None or declaration(recipe.method).training != "labelled":
             return ""

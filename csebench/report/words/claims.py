@@ -28,7 +28,7 @@ from csebench.report.numbers.claims import (
 )
 from csebench.report.numbers.compare import INACTIVE
 from csebench.report.numbers.contrasts import Contrast, NoContrast, Obstacle
-from csebench.report.numbers.printed_spread import REFERENCE_TITLE
+from csebench.report.numbers.printed_spread import ASSUMED_DEVIATIONS, REFERENCE_TITLE
 from csebench.report.numbers.refusals import EqualScores, Refusal, Relation
 from csebench.report.numbers.stats import SLACK
 from csebench.report.numbers.verdict_words import VerdictWord
@@ -43,11 +43,12 @@ from csebench.report.words.comparisons import (
 
 # stands before a verdict on printed numbers that changes with the assumed deviation over seeds
 DEPENDS = "◇"
+_LARGEST = f"{ASSUMED_DEVIATIONS[0]:g}"
 ASSUMED_DEVIATION = (
-    f"“If seeds deviate by 0.5” means: if the STS average of {REFERENCE_TITLE} deviates by 0.5, and"
-    " not by what others measured. Other encoders and tasks have measured deviations of their own."
-    f" Those above that of {REFERENCE_TITLE} are scaled by the same factor. Those below it are only"
-    " capped at 0.5."
+    f"“If seeds deviate by {_LARGEST}” means: if the STS average of {REFERENCE_TITLE} deviates by"
+    f" {_LARGEST}, and not by what others measured. Other encoders and tasks have measured"
+    f" deviations of their own. Those above that of {REFERENCE_TITLE} are scaled by the same"
+    f" factor. Those below it are only capped at {_LARGEST}."
 )
 
 
