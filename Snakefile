@@ -1,8 +1,11 @@
 # All steps from data to pages: `snakemake -j4 results/table2.md` trains, scores and renders what
 # the page needs.
+import gc
+
 from snakemake.utils import min_version
 
 min_version("9.0")
+gc.set_threshold(1_000_000)  # planning makes many objects and frees few
 
 
 include: "rules/common.smk"

@@ -29,11 +29,11 @@ def number_type(annotation: Any) -> Callable[[str], Any]:
     Args:
         annotation: type and bounds, as declared for pydantic.
     """
-    adapter = TypeAdapter(annotation)
 
     def parse(text: str) -> Any:
         try:
-            return adapter.validate_strings(text)
+            # made here: a command parses few of the numbers that its parser knows
+            return TypeAdapter(annotation).validate_strings(text)
         except ValidationError as error:
             # pydantic says `Input should be …`
             reason = error.errors()[0]["msg"].replace("Input", "it", 1)
