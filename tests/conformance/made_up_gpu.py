@@ -27,6 +27,7 @@ from csebench.train import trainer
 
 DEVICE = "madeup"
 ATEN = torch.ops.aten
+DEVICE_OF = torch.ops.prim.device.default  # reads the device of a tensor without data
 TO_COPY = ATEN._to_copy.default  # of its argument, to another device
 COPY_INTO = ATEN.copy_.default  # its first argument, whose device stays
 # operations whose result the host has to know, with a result that stands in for it
@@ -72,13 +73,16 @@ class Gpu(TorchDispatchMode):
         self.drawn: set[str] = set()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is DEVICE_OF:  # two of three calls
+            return args[0].fake_device
         kwargs = kwargs or {}
         # autograd decomposes these operations; they arrive here if tensors have no autograd
         if func.namespace == "aten" and func._can_decompose():
             with self:
                 return func.decompose(*args, **kwargs)
 
-        devices = devices_of(args, kwargs)
+        tensors = tensors_of(args, kwargs)
+        devices = devices_of(tensors, kwargs)
         if DEVICE not in devices:
             return func(*args, **kwargs)
         if is_random(func):
@@ -95,7 +99,12 @@ class Gpu(TorchDispatchMode):
 
         if not func.is_view and not func.name().startswith(NO_KERNELS):
             self.kernels += 1
-        args, kwargs = tree_map_only(torch.Tensor, self.faked, (args, kwargs))
+        return self.on_fakes(func, args, kwargs, tensors)
+
+    def on_fakes(self, func, args, kwargs, tensors):
+        """Do an operation on tensors with shapes and types only."""
+        if not all(isinstance(tensor, FakeTensor) for tensor in tensors):
+            args, kwargs = tree_map_only(torch.Tensor, self.faked, (args, kwargs))
         with self.fake:
             return func(*args, **kwargs)
 
@@ -113,13 +122,13 @@ def shapes(args, kwargs):
     return [tuple(tensor.shape) for tensor in tensors_of(args, kwargs)]
 
 
-def devices_of(args, kwargs):
-    """Return the types of the devices that an operation reads or writes.
+def devices_of(tensors, kwargs):
+    """Return the types of the devices that an operation on tensors reads or writes.
 
     A tensor of the host without dimensions does not count, because it is passed as a number.
     """
     devices = set()
-    for tensor in tensors_of(args, kwargs):
+    for tensor in tensors:
         if tensor.dim() > 0 or tensor.device.type == DEVICE:
             devices.add(tensor.device.type)
     if kwargs.get("device") is not None:
