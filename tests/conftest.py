@@ -275,10 +275,11 @@ def pytest_collection_modifyitems(items):
     """Put slow tests first, so that no worker is left alone with one at the end.
 
     With two workers, each begins with one half of the list. So the slow tests of the workflow,
-    which share a project that one of them makes, begin the first half, and the other slow tests
-    begin the second half.
+    which share a project that one of them makes, begin the first half. Those of the hub, which are
+    the longest, begin the second half.
     """
     workflow = []
+    hub = []
     other_slow = []
     quick = []
     for item in items:
@@ -286,10 +287,13 @@ def pytest_collection_modifyitems(items):
             quick.append(item)
         elif "workflow" in item.path.parts:
             workflow.append(item)
+        elif "hub" in item.path.parts:
+            hub.append(item)
         else:
             other_slow.append(item)
+    others = other_slow + quick
     middle = max(0, len(items) // 2 - len(workflow))
-    items[:] = workflow + quick[:middle] + other_slow + quick[middle:]
+    items[:] = workflow + others[:middle] + hub + others[middle:]
 
     gc.freeze()  # what was imported stays; garbage collection need not go through it any more
     gc.set_threshold(100_000, 20, 50)  # tests make many objects that are not freed by it
