@@ -49,6 +49,8 @@ DECLARATION = "DECLARATION"
 TRAINER = ("model", "train")  # rooms of csebench/
 TRANSLATE = PACKAGE / "data" / "translate.py"
 REPLICATES = PACKAGE / "score" / "replicates.py"
+# nodes of a syntax tree with a field that cannot change a number
+WITH_TEXT = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.arg, ast.Raise, ast.Assign)
 
 
 # ---------------------------------------------------------------- the hash of a unit
@@ -118,16 +120,17 @@ def plain_items(items: list, counted: Counted) -> list:
 
 
 def draws_figure(node: ast.AST) -> bool:
+    """Whether a node is a function that draws a figure."""
     return isinstance(node, ast.FunctionDef) and node.name.startswith("draw_")
 
 
 def fields_that_count(node: ast.AST, counted: Counted) -> Iterable[tuple[str, Any]]:
     """List the fields of a node, without what cannot change a number.
 
-    Docstrings, types of arguments and texts of errors cannot, nor can the parts of a declaration
-    that are for readers. A syntax tree has no comments and no layout anyway.
+    Docstrings, types of functions and texts of errors are left out, and so are the parts of a
+    declaration that are for readers. A syntax tree has no comments and no layout anyway.
     """
-    if not isinstance(node, CHANGED):
+    if not isinstance(node, WITH_TEXT):
         return ast.iter_fields(node)
     fields = dict(ast.iter_fields(node))
     match node:
@@ -145,10 +148,6 @@ def fields_that_count(node: ast.AST, counted: Counted) -> Iterable[tuple[str, An
             if any(getattr(target, "id", None) == DECLARATION for target in node.targets):
                 fields["value"] = ast.Constant(repr(counted.declared))
     return fields.items()
-
-
-# nodes with a field that does not count
-CHANGED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.arg, ast.Raise, ast.Assign)
 
 
 # ---------------------------------------------------------------- units and their lock
