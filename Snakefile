@@ -5,7 +5,7 @@ import gc
 from snakemake.utils import min_version
 
 min_version("9.0")
-gc.set_threshold(1_000_000)  # planning makes many objects and frees few
+gc.set_threshold(1_000_000)  # planning keeps almost all objects that it makes
 
 
 include: "rules/common.smk"

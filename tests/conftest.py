@@ -272,11 +272,11 @@ def controls_hold(monkeypatch):
 
 
 def pytest_collection_modifyitems(items):
-    """Put slow tests first, so that no worker is left alone with one at the end.
+    """Order tests so that no worker is left alone with a slow one at the end.
 
-    With two workers, each begins with one half of the list. So the slow tests of the workflow,
-    which share a project that one of them makes, begin the first half. Those of the hub, which are
-    the longest, begin the second half.
+    With two workers, each begins with one half of the list. The first half begins with the slow
+    tests of the workflow, which share a project that one of them makes. The other slow tests
+    follow. The second half begins with the slow tests of the hub, which take longest.
     """
     workflow = []
     hub = []

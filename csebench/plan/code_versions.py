@@ -24,7 +24,6 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from csebench.base.caches import cached
 from csebench.base.errors import BadInput, unknown
@@ -49,8 +48,6 @@ DECLARATION = "DECLARATION"
 TRAINER = ("model", "train")  # rooms of csebench/
 TRANSLATE = PACKAGE / "data" / "translate.py"
 REPLICATES = PACKAGE / "score" / "replicates.py"
-# nodes of a syntax tree with a field that cannot change a number
-WITH_TEXT = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.arg, ast.Raise, ast.Assign)
 
 
 # ---------------------------------------------------------------- the hash of a unit
@@ -62,7 +59,7 @@ def code_hash(path: Path, *others: Path) -> str:
     return digest([normalised(path), *imported], 16)
 
 
-def normalised(path: Path, imported: bool = False) -> list:
+def normalised(path: Path, imported: bool = False) -> list | str:
     """Return the code of a file without the parts that cannot change a number.
 
     Args:
@@ -79,75 +76,62 @@ def normalised(path: Path, imported: bool = False) -> list:
         literal, _ = literal_of(tree, path, DECLARATION)
         declared = without_text(literal)
     is_evaluator = path.parent.name == EVALUATORS.name
-    return plain_node(tree, Counted(declared, figures=not is_evaluator))
+    return _plain(_Arithmetic(declared, draws=is_evaluator).visit(tree))
 
 
-@dataclass(frozen=True)
-class Counted:
-    """What else counts of a file, besides its arithmetic."""
-
-    declared: dict | None  # the part of DECLARATION that counts
-    figures: bool  # functions named `draw_…`; those of an evaluator do not count
-
-
-def plain_node(node: ast.AST, counted: Counted) -> list:
-    """Turn a node of a syntax tree into nested lists: its type, then its fields that count.
+def _plain(node):
+    """Turn a syntax tree into nested lists.
 
     Empty fields are left out, because later versions of Python have more of them.
     """
+    if isinstance(node, list):
+        return [_plain(item) for item in node]
+    if not isinstance(node, ast.AST):
+        return repr(node)
     plain: list = [type(node).__name__]
-    for name, value in fields_that_count(node, counted):
-        if isinstance(value, ast.AST):
-            plain.append([name, plain_node(value, counted)])
-        elif isinstance(value, list):
-            items = plain_items(value, counted)
-            if items:
-                plain.append([name, items])
-        elif value is not None:
-            plain.append([name, repr(value)])
+    for name, value in ast.iter_fields(node):
+        if value not in (None, []):
+            plain.append([name, _plain(value)])
     return plain
 
 
-def plain_items(items: list, counted: Counted) -> list:
-    """Turn a list of nodes, or of other values, into nested lists."""
-    plain = []
-    for item in items:
-        if not isinstance(item, ast.AST):
-            plain.append(repr(item))
-        elif counted.figures or not draws_figure(item):
-            plain.append(plain_node(item, counted))
-    return plain
+class _Arithmetic(ast.NodeTransformer):
+    """A pass over a syntax tree that drops the parts that cannot change a number.
 
-
-def draws_figure(node: ast.AST) -> bool:
-    """Whether a node is a function that draws a figure."""
-    return isinstance(node, ast.FunctionDef) and node.name.startswith("draw_")
-
-
-def fields_that_count(node: ast.AST, counted: Counted) -> Iterable[tuple[str, Any]]:
-    """List the fields of a node, without what cannot change a number.
-
-    Docstrings, types of functions and texts of errors are left out, and so are the parts of a
-    declaration that are for readers. A syntax tree has no comments and no layout anyway.
+    It drops docstrings, types of arguments, texts of errors, the figures of an evaluator, and the
+    parts of a declaration that are for readers. A syntax tree has no comments and no layout anyway.
     """
-    if not isinstance(node, WITH_TEXT):
-        return ast.iter_fields(node)
-    fields = dict(ast.iter_fields(node))
-    match node:
-        case ast.Module() | ast.ClassDef() | ast.FunctionDef():
-            if ast.get_docstring(node, clean=False) is not None:
-                fields["body"] = node.body[1:] or [ast.Pass()]
-            fields.pop("returns", None)
-        case ast.arg():
-            del fields["annotation"]
-        case ast.Raise(exc=exception):
-            del fields["cause"]
-            if isinstance(exception, ast.Call):  # keep the class, without the text of the error
-                fields["exc"] = exception.func
-        case ast.Assign():
-            if any(getattr(target, "id", None) == DECLARATION for target in node.targets):
-                fields["value"] = ast.Constant(repr(counted.declared))
-    return fields.items()
+
+    def __init__(self, declared: dict | None, draws: bool):
+        self.declared = declared  # the part of DECLARATION that counts
+        self.draws = draws  # whether functions named `draw_…` make figures
+
+    def _without_docstring(self, node):
+        if ast.get_docstring(node, clean=False) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+        return self.generic_visit(node)
+
+    visit_Module = visit_ClassDef = _without_docstring
+
+    def visit_FunctionDef(self, node):
+        if self.draws and node.name.startswith("draw_"):
+            return None
+        node.returns = None
+        return self._without_docstring(node)
+
+    def visit_arg(self, node):
+        node.annotation = None
+        return node
+
+    def visit_Raise(self, node):
+        if isinstance(node.exc, ast.Call):  # keep the class, without the text of the error
+            return ast.Raise(exc=node.exc.func)
+        return ast.Raise(exc=node.exc)
+
+    def visit_Assign(self, node):
+        if any(getattr(target, "id", None) == DECLARATION for target in node.targets):
+            node.value = ast.Constant(repr(self.declared))
+        return self.generic_visit(node)
 
 
 # ---------------------------------------------------------------- units and their lock

@@ -27,7 +27,7 @@ from csebench.train import trainer
 
 DEVICE = "madeup"
 ATEN = torch.ops.aten
-DEVICE_OF = torch.ops.prim.device.default  # reads the device of a tensor without data
+DEVICE_OF = torch.ops.prim.device.default  # asks a tensor without data for its device
 TO_COPY = ATEN._to_copy.default  # of its argument, to another device
 COPY_INTO = ATEN.copy_.default  # its first argument, whose device stays
 # operations whose result the host has to know, with a result that stands in for it
@@ -73,7 +73,7 @@ class Gpu(TorchDispatchMode):
         self.drawn: set[str] = set()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func is DEVICE_OF:  # two of three calls
+        if func is DEVICE_OF:  # answered first, because two of three calls ask this
             return args[0].fake_device
         kwargs = kwargs or {}
         # autograd decomposes these operations; they arrive here if tensors have no autograd
@@ -102,7 +102,7 @@ class Gpu(TorchDispatchMode):
         return self.on_fakes(func, args, kwargs, tensors)
 
     def on_fakes(self, func, args, kwargs, tensors):
-        """Do an operation on tensors with shapes and types only."""
+        """Do an operation without data. Tensors of the host lose theirs first."""
         if not all(isinstance(tensor, FakeTensor) for tensor in tensors):
             args, kwargs = tree_map_only(torch.Tensor, self.faked, (args, kwargs))
         with self.fake:
@@ -126,6 +126,10 @@ def devices_of(tensors, kwargs):
     """Return the types of the devices that an operation on tensors reads or writes.
 
     A tensor of the host without dimensions does not count, because it is passed as a number.
+
+    Args:
+        tensors: all of its tensors, also those in kwargs.
+        kwargs: of the operation; only `device` is read.
     """
     devices = set()
     for tensor in tensors:

@@ -170,6 +170,15 @@ def test_changed_code_is_refused_until_a_blessing_or_a_new_version_settles_it(un
     assert not code_versions.changed_without_bump()
 
 
+def test_an_edit_between_planning_and_work_is_marked(unit):
+    """A job may wait for hours after its plan was made. It imports the edited file."""
+    assert not code_versions.changed_without_bump()  # planning reads the code
+    unit.write_text("x = 2\n")
+    code_versions.imported_unversioned.cache_clear()
+    assert code_versions.mark(["unit"]) == {"unversioned_code": ["unit"]}
+    code_versions.imported_unversioned.cache_clear()
+
+
 def test_a_unit_that_the_lock_lacks_needs_no_blessing(unit):
     """A new file of the project is such a unit. Until it is noted, its code identifies its
     results."""

@@ -517,13 +517,8 @@ def note_lines(node: ast.expr, keys: tuple, numbers: dict[tuple, int]) -> None:
             note_lines(part, (*keys, index), numbers)
 
 
-@cached
 def parse_python(path: Path) -> ast.Module:
-    """Parse a file. Several callers share its tree, so none may change it.
-
-    Raises:
-        BadInput: it is not valid Python.
-    """
+    """Parse a file. Raise BadInput if it is not valid Python."""
     text = read_text(path)
     try:
         with _parsing:
