@@ -47,7 +47,7 @@ AUTOCAST = {
         "exp",
     ),
 }
-NO_KERNELS = ("prim::", "aten::empty", "aten::detach", "aten::_unsafe_view")
+NO_KERNELS = ("aten::empty", "aten::detach", "aten::_unsafe_view")
 
 
 class Waits(Exception):

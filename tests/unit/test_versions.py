@@ -148,8 +148,10 @@ def unit(tmp_path, monkeypatch):
     monkeypatch.setattr(code_versions, "units", lambda: {"unit": unit_now()})
     code_versions.main([])
     caches.clear()
+    code_versions.imported_unversioned.cache_clear()
     yield file
     caches.clear()  # of what was planned with this lock
+    code_versions.imported_unversioned.cache_clear()
 
 
 def test_changed_code_is_refused_until_a_blessing_or_a_new_version_settles_it(unit):
@@ -174,9 +176,7 @@ def test_an_edit_between_planning_and_work_is_marked(unit):
     """A job may wait for hours after its plan was made. It imports the edited file."""
     assert not code_versions.changed_without_bump()  # planning reads the code
     unit.write_text("x = 2\n")
-    code_versions.imported_unversioned.cache_clear()
     assert code_versions.mark(["unit"]) == {"unversioned_code": ["unit"]}
-    code_versions.imported_unversioned.cache_clear()
 
 
 def test_a_unit_that_the_lock_lacks_needs_no_blessing(unit):
@@ -191,14 +191,12 @@ def test_a_unit_that_the_lock_lacks_needs_no_blessing(unit):
 
 def test_results_of_changed_code_are_marked_and_pages_name_it(unit, capsys):
     unit.write_text("x = 2\n")
-    code_versions.imported_unversioned.cache_clear()
     marked = code_versions.mark(["unit", "other"])
     assert marked == {"unversioned_code": ["unit"]}
     assert code_versions.mark(["other"]) == {}
     assert code_versions.mark([]) == {}
 
     workflow.report_defects("smoke")
-    code_versions.imported_unversioned.cache_clear()
     (warning,) = capsys.readouterr().err.splitlines()
     assert warning.startswith("csebench: unit: ")
     assert warning.endswith("python -m csebench.plan.code_versions --bless unit")
