@@ -5,7 +5,7 @@ import gc
 from snakemake.utils import min_version
 
 min_version("9.0")
-gc.set_threshold(1_000_000)  # planning keeps almost all objects that it makes
+gc.set_threshold(1_000_000)  # planning frees few objects: do not look for them often
 
 
 include: "rules/common.smk"

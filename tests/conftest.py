@@ -274,9 +274,9 @@ def controls_hold(monkeypatch):
 def pytest_collection_modifyitems(items):
     """Order tests so that no worker is left alone with a slow one at the end.
 
-    With two workers, each begins with one half of the list. The first half begins with the slow
-    tests of the workflow, which share a project that one of them makes. The other slow tests
-    follow. The second half begins with the slow tests of the hub, which take longest.
+    With two workers, each begins with one half of the list. The first half has the slow tests of
+    the workflow, which share a project that one of them makes, and then the other slow tests. The
+    second half begins with the slow tests of the hub, which take longest.
     """
     workflow = []
     hub = []

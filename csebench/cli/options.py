@@ -32,7 +32,7 @@ def number_type(annotation: Any) -> Callable[[str], Any]:
 
     def parse(text: str) -> Any:
         try:
-            # made when it is used: the parser has many such options, and a command uses few
+            # build the adapter on use: the parser has many such options, a command uses few
             return TypeAdapter(annotation).validate_strings(text)
         except ValidationError as error:
             # pydantic says `Input should be …`

@@ -73,7 +73,7 @@ class Gpu(TorchDispatchMode):
         self.drawn: set[str] = set()
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        if func is DEVICE_OF:  # answered first, because two of three calls ask this
+        if func is DEVICE_OF:  # answered first, because two thirds of all calls ask this
             return args[0].fake_device
         kwargs = kwargs or {}
         # autograd decomposes these operations; they arrive here if tensors have no autograd
@@ -102,7 +102,7 @@ class Gpu(TorchDispatchMode):
         return self.on_fakes(func, args, kwargs, tensors)
 
     def on_fakes(self, func, args, kwargs, tensors):
-        """Do an operation without data. Tensors of the host lose theirs first."""
+        """Do an operation without data. Tensors with data are replaced by such without."""
         if not all(isinstance(tensor, FakeTensor) for tensor in tensors):
             args, kwargs = tree_map_only(torch.Tensor, self.faked, (args, kwargs))
         with self.fake:
@@ -128,8 +128,8 @@ def devices_of(tensors, kwargs):
     A tensor of the host without dimensions does not count, because it is passed as a number.
 
     Args:
-        tensors: all of its tensors, also those in kwargs.
-        kwargs: of the operation; only `device` is read.
+        tensors: all tensors of the operation, also those in kwargs.
+        kwargs: keyword arguments of the operation; only `device` is read.
     """
     devices = set()
     for tensor in tensors:

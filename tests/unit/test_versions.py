@@ -173,7 +173,7 @@ def test_changed_code_is_refused_until_a_blessing_or_a_new_version_settles_it(un
 
 
 def test_an_edit_between_planning_and_work_is_marked(unit):
-    """A job may wait for hours after its plan was made. It imports the edited file."""
+    """A job may begin hours after it was planned, and then imports the edited file."""
     assert not code_versions.changed_without_bump()  # planning reads the code
     unit.write_text("x = 2\n")
     assert code_versions.mark(["unit"]) == {"unversioned_code": ["unit"]}
